@@ -1,0 +1,112 @@
+/* The tables of subcommands. A command without a function is one of OpenZFS's that is still to
+ * come. */
+#include "cli/zfs_impl.h"
+#include "cli/zpool_impl.h"
+
+#define LATER       NULL, NULL
+#define SPACE_USAGE                                                                                \
+    "[-Hinp] [-o FIELD,...] [-s FIELD]... [-S FIELD]... [-t TYPE,...] FILESYSTEM | SNAPSHOT"
+
+const struct command zpool_commands[] = {
+    {"create", zpool_create,
+     "[-fnd] [-o PROPERTY=VALUE]... [-O FS-PROPERTY=VALUE]... [-m MOUNTPOINT] [-R ROOT] POOL "
+     "DEVICE..."},
+    {"destroy", zpool_destroy, "[-f] POOL"},
+    {"export", zpool_export, "[-f] -a | POOL..."},
+    {"get", zpool_get,
+     "[-Hp] [-j [--json-int] [--json-pool-key-guid]] [-o FIELD,...] all | PROPERTY,... [POOL]..."},
+    {"help", LATER},
+    {"history", zpool_history, "[-il] [POOL]..."},
+    {"import", zpool_import,
+     "[-d DIR | -d DEVICE]... [-D]\n"
+     "       zpool import [-d DIR | -d DEVICE]... [-DflN] [-o PROPERTY=VALUE]... [-R ROOT]\n"
+     "                    [--rewind-to-checkpoint] [-T TXG]\n"
+     "                    -a | POOL [NEWNAME] | GUID [NEWNAME]"},
+    {"labelclear", zpool_labelclear, "[-f] DEVICE"},
+    {"list", zpool_list,
+     "[-gHLpPv] [-j [--json-int] [--json-pool-key-guid]] [-o PROPERTY,...] [-T d|u] [POOL]...\n"
+     "                  [INTERVAL [COUNT]]"},
+    {"set", zpool_set, "PROPERTY=VALUE POOL"},
+    {"status", zpool_status,
+     "[-dDegiLpPstvx] [-j [--json-int] [--json-flat-vdevs] [--json-pool-key-guid]] [-T d|u]\n"
+     "                    [POOL]... [INTERVAL [COUNT]]"},
+    {"sync", zpool_sync, "[POOL]..."},
+    {"version", NULL, "[-j]"},
+    {"add", LATER},
+    {"attach", LATER},
+    {"checkpoint", LATER},
+    {"clear", LATER},
+    {"ddtprune", LATER},
+    {"detach", LATER},
+    {"events", LATER},
+    {"initialize", LATER},
+    {"iostat", LATER},
+    {"offline", LATER},
+    {"online", LATER},
+    {"prefetch", LATER},
+    {"reguid", LATER},
+    {"remove", LATER},
+    {"reopen", LATER},
+    {"replace", LATER},
+    {"resilver", LATER},
+    {"scrub", LATER},
+    {"split", LATER},
+    {"trim", LATER},
+    {"upgrade", LATER},
+    {"wait", LATER},
+    {NULL, LATER},
+};
+
+const struct command zfs_commands[] = {
+    {"bookmark", zfs_bookmark, "SNAPSHOT | BOOKMARK NEWBOOKMARK"},
+    {"clone", zfs_clone, "[-pu] [-o PROPERTY=VALUE]... SNAPSHOT FILESYSTEM"},
+    {"create", zfs_create, "[-nPpuv] [-o PROPERTY=VALUE]... FILESYSTEM"},
+    {"destroy", zfs_destroy,
+     "[-fnpRrv] FILESYSTEM\n       zfs destroy [-dnpRrv] FILESYSTEM@SNAPSHOT[%SNAPSHOT][,...]\n"
+     "       zfs destroy FILESYSTEM#BOOKMARK"},
+    {"diff", zfs_diff, "[-FHth] SNAPSHOT [SNAPSHOT | FILESYSTEM]"},
+    {"get", zfs_get,
+     "[-rHp] [-j [--json-int]] [-d DEPTH] [-o FIELD,...] [-t TYPE,...] [-s SOURCE,...]\n"
+     "               all | PROPERTY,... [DATASET | MOUNTPOINT]..."},
+    {"help", LATER},
+    {"hold", zfs_hold, "[-r] TAG SNAPSHOT..."},
+    {"holds", zfs_holds, "[-rHp] SNAPSHOT..."},
+    {"inherit", zfs_inherit, "[-rS] PROPERTY DATASET..."},
+    {"list", zfs_list,
+     "[-rHp] [-j [--json-int]] [-d DEPTH] [-o PROPERTY,...] [-s PROPERTY]... [-S PROPERTY]...\n"
+     "                [-t TYPE,...] [DATASET | MOUNTPOINT]..."},
+    {"load-key", zfs_load_key, "[-rn] [-L KEYLOCATION] -a | FILESYSTEM|VOLUME"},
+    {"mount", zfs_mount, "[-j]\n       zfs mount [-lOv] [-o OPTIONS] -a | FILESYSTEM"},
+    {"promote", zfs_promote, "FILESYSTEM"},
+    {"release", zfs_release, "[-r] TAG SNAPSHOT..."},
+    {"rename", zfs_rename,
+     "[-fpu] FILESYSTEM FILESYSTEM\n       zfs rename [-r] SNAPSHOT SNAPSHOT"},
+    {"rollback", zfs_rollback, "[-rRf] SNAPSHOT"},
+    {"set", zfs_set, "[-u] PROPERTY=VALUE... DATASET..."},
+    {"snapshot", zfs_snapshot, "[-r] [-o PROPERTY=VALUE]... DATASET@NAME..."},
+    {"snap", zfs_snapshot, "[-r] [-o PROPERTY=VALUE]... DATASET@NAME..."},
+    {"unload-key", zfs_unload_key, "[-r] -a | FILESYSTEM|VOLUME"},
+    {"unmount", zfs_unmount, "[-f] -a | FILESYSTEM | MOUNTPOINT"},
+    {"userspace", zfs_userspace, SPACE_USAGE},
+    {"groupspace", zfs_groupspace, SPACE_USAGE},
+    {"projectspace", zfs_projectspace, SPACE_USAGE},
+    {"umount", zfs_unmount, "[-f] -a | FILESYSTEM | MOUNTPOINT"},
+    {"version", NULL, "[-j]"},
+    {"allow", LATER},
+    {"change-key", LATER},
+    {"program", LATER},
+    {"project", LATER},
+    {"receive", LATER},
+    {"recv", LATER},
+    {"redact", LATER},
+    {"rewrite", LATER},
+    {"send", LATER},
+    {"share", LATER},
+    {"unallow", LATER},
+    {"unshare", LATER},
+    {"unzone", LATER},
+    {"upgrade", LATER},
+    {"wait", LATER},
+    {"zone", LATER},
+    {NULL, LATER},
+};

@@ -1,0 +1,129 @@
+/* Private to spa: the struct and what its files call in one another. */
+#ifndef SPA_SPA_IMPL_H
+#define SPA_SPA_IMPL_H
+
+#include <pthread.h>
+
+#include "dmu/objset.h"
+#include "dsl/dsl.h"
+#include "pool/alloc.h"
+#include "pool/pool.h"
+#include "spa/spa.h"
+#include "vdev/label.h"
+
+#define SPA_VERSION        5000
+#define MOS_DIRECTORY      1 /* object number of the object directory */
+#define SPA_COMMENT_MAX    256
+
+enum spa_aux { SPA_AUX_SPARES, SPA_AUX_CACHE, SPA_AUX_KINDS };
+
+struct spa {
+    struct pool pool;
+    struct env env;
+    struct objset *mos;
+    struct dsl *dsl;
+    struct dsl_mos_space mos_space;
+    struct uberblock ub;          /* of the last commit */
+    uint64_t version;
+    enum pool_state state;        /* written by the next commit */
+    uint64_t errata;
+    uint32_t hostid;
+    char hostname[256];
+    char comment[SPA_COMMENT_MAX];
+    char compatibility[1024];
+    uint64_t *hole_array;         /* ids of top-level holes, or NULL */
+    size_t holes;
+    struct nvlist *aux[SPA_AUX_KINDS]; /* {spares: [...]}, {l2cache: [...]} as in the MOS, or NULL */
+    bool vdev_zaps;               /* the scheme of 01 20 is in use */
+    bool readonly;
+
+    /* MOS objects, 0 = absent. */
+    uint64_t config_object, sync_bplist, history, pool_props, vdev_zap_map, log_zap;
+
+    _Atomic bool config_dirty;    /* the next txg rewrites configuration and labels */
+    bool creating;                /* pass 1 of the first txg builds the MOS */
+    bool empty_txgs;              /* export: commit even if nothing is dirty */
+    const struct spa_create_args *create_args; /* only while creating */
+    struct rangeset ***unflushed; /* log space maps not yet flushed: see logmap.c */
+    size_t unflushed_vdevs;
+    bool logs_pending;            /* the first txg must flush them */
+    uint64_t mos_passes;          /* of the last txg, for statistics */
+
+    pthread_mutex_t lock;         /* guards comment, compatibility */
+};
+
+/* config.c */
+int spa_config_mos(struct spa *spa, uint64_t txg, struct nvlist **out);
+int spa_config_label(struct spa *spa, struct vdev *leaf, uint64_t txg, struct nvlist **out);
+int spa_config_write(struct spa *spa, struct tx *tx);
+/* A packed list in an object whose bonus is its length. */
+int spa_packed_read(struct objset *mos, uint64_t object, const char *what, struct nvlist **out);
+int spa_config_adopt(struct spa *spa, const struct nvlist *config);
+
+/* commit.c */
+int spa_commit(struct spa *spa, uint64_t txg, const struct blkptr *root, bool labels);
+
+/* sync.c */
+int spa_sync(void *arg, uint64_t txg);
+bool spa_sync_wanted(void *arg);
+
+/* spacemap.c */
+int spa_spacemap_load(void *arg, struct metaslab *m, struct rangeset *allocated);
+int spa_spacemap_sync(struct spa *spa, struct tx *tx, unsigned pass, bool *any);
+int spa_spacemap_open(struct spa *spa);
+int spa_spacemap_append(struct spa *spa, struct metaslab *m, const struct rangeset *set, bool is_free,
+                        unsigned pass, struct tx *tx);
+int spa_spacemap_header(struct spa *spa, struct metaslab *m, struct tx *tx);
+
+/* logmap.c */
+int spa_logmap_open(struct spa *spa);
+int spa_logmap_flush(struct spa *spa, struct tx *tx);
+void spa_logmap_close(struct spa *spa);
+struct rangeset *spa_logmap_set(struct spa *spa, const struct metaslab *m, bool is_free);
+
+/* vdevzap.c */
+int spa_vdev_zaps_create(struct spa *spa, struct tx *tx);
+
+/* vdevload.c */
+int spa_mappings_load(struct spa *spa);
+int spa_vdevs_load(struct spa *spa);
+/* The class by the ZAP of a top-level vdev; unchanged if that does not tell. */
+int spa_class_read(struct spa *spa, uint64_t zap_top, enum vdev_class *class);
+
+/* aux.c: spares and cache devices. config: the scan's, which knows where devices are. */
+void spa_aux_load(struct spa *spa, const struct nvlist *config);
+/* Into a configuration: {spares: [...], l2cache: [...]}, as far as there are any. */
+int spa_aux_config(struct spa *spa, struct nvlist *config);
+/* Adds them to the list of the root as {name, type, guid, path, state, why, psize}. */
+int spa_aux_list(struct spa *spa, struct nvlist *root);
+
+/* bplist.c */
+int spa_bplist_drain(struct spa *spa, struct tx *tx);
+
+/* history.c */
+int spa_history_create(struct spa *spa, struct tx *tx);
+int spa_history_log(struct spa *spa, const struct nvlist *record, bool command, struct tx *tx);
+void spa_history_event(void *arg, const char *event, const char *dsname, uint64_t dsobj, const char *text,
+                       struct tx *tx);
+
+/* props.c */
+int spa_props_write(struct spa *spa, const char *name, const char *value, struct tx *tx);
+int spa_props_check(struct spa *spa, const char *name, const char *value);
+
+/* zilcheck.c */
+int spa_check_intent_logs(struct spa *spa);
+
+/* create.c */
+int spa_create_mos(struct spa *spa, struct tx *tx);
+
+/* commit.c */
+int spa_label_init(struct spa *spa);
+int spa_choose_uberblock(struct spa *spa, uint64_t max_txg);
+
+/* spa.c */
+int spa_start(struct spa *spa, uint64_t synced);
+struct spa *spa_new(const struct env *env);
+void spa_free(struct spa *spa);
+void spa_load_features(struct spa *spa);
+
+#endif

@@ -1,0 +1,103 @@
+/* The shape of the vdev tree: making, joining, walking, freeing. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "nvlist/nvlist.h"
+#include "util/bytes.h"
+#include "util/err.h"
+#include "vdev/vdev_impl.h"
+
+struct vdev *vdev_new(const struct vdev_kind *kind)
+{
+    struct vdev *v = calloc(1, sizeof *v);
+
+    if (v) {
+        v->kind = kind;
+        v->deflate_ratio = 512;
+        vdev_set_state(v, VDEV_CLOSED, NULL);
+    }
+    return v;
+}
+
+void vdev_free(struct vdev *v)
+{
+    if (!v)
+        return;
+    for (unsigned i = 0; i < v->children; i++)
+        vdev_free(v->child[i]);
+    if (v->kind->close)
+        v->kind->close(v);
+    if (v->kind->free)
+        v->kind->free(v);
+    vdev_set_dtl(v, NULL);
+    free(v->child);
+    free(v->path);
+    free(v->in_use);
+    nvlist_free(v->other);
+    free(v);
+}
+
+void vdev_tree_free(struct vdev *root)
+{
+    vdev_free(root);
+}
+
+/* The top-level vdev of v and of all below it. */
+static void set_top(struct vdev *v, struct vdev *top)
+{
+    v->top = top;
+    for (unsigned i = 0; i < v->children; i++)
+        set_top(v->child[i], top);
+}
+
+int vdev_add_child(struct vdev *parent, struct vdev *child)
+{
+    struct vdev **list;
+
+    if (parent->children > VDEV_ID_MAX)
+        return err_set(E2BIG, "too many vdevs");
+    list = realloc(parent->child, (parent->children + 1) * sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    parent->child = list;
+    list[parent->children] = child;
+    child->id = parent->children++;
+    child->parent = parent;
+    /* Below a vdev that is not yet in a tree, top is set when that one is added to the root. */
+    set_top(child, parent->parent == NULL && parent->kind == &vdev_kind_root ? child : parent->top);
+    return 0;
+}
+
+uint64_t vdev_guid_sum(const struct vdev *root)
+{
+    uint64_t sum = root->guid;
+
+    for (unsigned i = 0; i < root->children; i++)
+        sum += vdev_guid_sum(root->child[i]);
+    return sum;
+}
+
+const char *vdev_state_name(enum vdev_state s)
+{
+    static const char *const names[] = {"UNAVAIL", "OFFLINE",  "REMOVED", "UNAVAIL",
+                                        "FAULTED", "DEGRADED", "ONLINE"};
+
+    return (unsigned)s < ARRAY_LEN(names) ? names[s] : "UNKNOWN";
+}
+
+struct vdev *vdev_lookup_top(const struct vdev *root, uint64_t id)
+{
+    return id < root->children ? root->child[id] : NULL;
+}
+
+int vdev_each_leaf(struct vdev *v, int (*fn)(struct vdev *leaf, void *arg), void *arg)
+{
+    if (v->kind->leaf)
+        return fn(v, arg);
+    for (unsigned i = 0; i < v->children; i++) {
+        int rc = vdev_each_leaf(v->child[i], fn, arg);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

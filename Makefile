@@ -5,7 +5,7 @@ BINDIR ?= $(PREFIX)/bin
 MESON_FLAGS ?=
 NAMES = zpool zfs mount.tarn
 
-.PHONY: all build quickstart check bench deps deps-test deps-bench asan tsan check-asan check-tsan \
+.PHONY: all build quickstart check bench deps deps-test deps-bench asan tsan check-asan check-tsan check-seeds \
         install uninstall clean
 
 all: build
@@ -60,6 +60,12 @@ TSAN_TESTS = 'unit/util/*' unit/pool/txg unit/pool/alloc unit/pool/block unit/de
 
 check-tsan: deps-test tsan
 	tests/run --build build-tsan --tag tsan $(TSAN_TESTS)
+
+# The unit tests with random input, over and over with other seeds.
+SEEDS ?= 50
+check-seeds: deps-test build
+	for i in $$(seq $(SEEDS)); do \
+	  TARN_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ') tests/run --build $(BUILD) 'unit/*' || exit; done
 
 install: build
 	tools/install $(BUILD) "$(DESTDIR)$(BINDIR)"

@@ -120,6 +120,9 @@ static int check_tree(struct rename *r)
 {
     if (r->from == r->to)
         return 0;
+    /* What its parent was says nothing: the number may be another directory's by now. */
+    if (r->to->a.links == 0)
+        return -ENOENT;
     int rc = is_dir(r->source) ? is_ancestor(r->fs, r->source->object, r->to->object) : 0;
     if (rc != 0)
         return rc < 0 ? rc : -EINVAL;

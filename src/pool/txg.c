@@ -32,7 +32,7 @@
 #define TIMEOUT_NS     5000000000ull
 #define DIRTY_CEILING  (4ull << 30)
 #define SYNC_PERCENT   20 /* of dirty_max, but at most: */
-#define SYNC_BYTES     (128ull << 20) /* ... dirty: the open txg is closed */
+#define SYNC_BYTES     (32ull << 20) /* ... dirty: the open txg is closed */
 #define DELAY_PERCENT  60 /* of dirty_max: holders are delayed */
 #define DELAY_SCALE_NS 500000u
 #define DELAY_MAX_NS   100000000u
@@ -249,8 +249,9 @@ void txg_release(struct txg_engine *e, struct txg_hold *h)
 
 /* ---- Dirty data ---- */
 
-/* So much is dirty that the open txg is closed. The sooner data is clean the sooner its memory can be
- * used again, and the less is left to write when somebody asks for a sync. */
+/* So much is dirty that the open txg is closed, if the thread has nothing else to do: while it writes,
+ * more comes together for the next. The sooner data is clean the sooner its memory can be used again,
+ * and the less is left to write when somebody asks for a sync. */
 static bool much_is_dirty(const struct txg_engine *e, uint64_t total)
 {
     return total >= MIN(e->config.dirty_max / 100 * SYNC_PERCENT, SYNC_BYTES);

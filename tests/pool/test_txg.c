@@ -246,7 +246,7 @@ static void much_dirty_data_closes(void **state)
     txg_engine_free(e);
 }
 
-/* However much may be dirty, 128 MB are enough to begin with. */
+/* However much may be dirty, 32 MB are enough to begin with. */
 static void a_txg_stays_small(void **state)
 {
     struct sync_log l;
@@ -254,7 +254,7 @@ static void a_txg_stays_small(void **state)
     struct txg_hold h;
 
     assert_int_equal(txg_hold_open(e, &h), 0);
-    txg_dirty_add(e, h.txg, (128 << 20) - 1);
+    txg_dirty_add(e, h.txg, (32 << 20) - 1);
     assert_int_equal(txg_open_number(e), h.txg);
     txg_dirty_add(e, h.txg, 1);
     while (txg_open_number(e) == h.txg)

@@ -23,8 +23,10 @@ void device_look_only(void)
     look_only = true;
 }
 
-#define RETRY_MS     10
-#define RETRY_MS_MAX 3000
+/* How long a file that nobody is seen to hold is tried again. Root sees all that live. */
+#define RETRY_MS      10
+#define RETRY_MS_USER 3000
+#define RETRY_MS_ROOT 10000
 
 static void block_info(struct file *f)
 {
@@ -130,9 +132,10 @@ static int try_open_locked(const char *path, unsigned flags, struct stat *st)
  * io_uring later, in a thread of its own. So a file that nobody is seen to hold is tried again. */
 static int open_locked(const char *path, unsigned flags, struct stat *st)
 {
+    const unsigned most = geteuid() ? RETRY_MS_USER : RETRY_MS_ROOT;
     for (unsigned waited = 0;; waited += RETRY_MS) {
         int fd = try_open_locked(path, flags, st);
-        if (fd != -EBUSY || waited >= RETRY_MS_MAX || lock_is_explained(st))
+        if (fd != -EBUSY || waited >= most || lock_is_explained(st))
             return fd;
         usleep(RETRY_MS * 1000);
     }

@@ -296,5 +296,7 @@ void dsl_mos_killed(void *arg, const struct blkptr *bp, struct tx *tx)
     add(&m->used, -s.used);
     add(&m->compressed, -s.comp);
     add(&m->uncompressed, -s.uncomp);
-    block_free(tx->pool, tx->txg, tx->pool->batch, bp);
+    /* A damaged pointer's space is refused, and stays lost. For want of memory no space may be. */
+    if (block_free(tx->pool, tx->txg, tx->pool->batch, bp) == -ENOMEM)
+        atomic_store(&m->unfreed, true);
 }

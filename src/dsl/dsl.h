@@ -45,6 +45,7 @@ uint64_t dsl_freeing(const struct dsl *dsl);
  * frees the block (through pool->batch). */
 struct dsl_mos_space {
     _Atomic int64_t used, compressed, uncompressed;
+    _Atomic bool unfreed; /* there was no memory to note a freed block */
 };
 void dsl_mos_born(void *arg, const struct blkptr *bp, struct tx *tx);
 void dsl_mos_killed(void *arg, const struct blkptr *bp, struct tx *tx);

@@ -118,6 +118,8 @@ int dsl_sync_mos_delta(struct dsl *dsl, struct tx *tx)
 
     if (!dsl->mos_space)
         return 0;
+    if (atomic_exchange(&dsl->mos_space->unfreed, false))
+        return -ENOMEM;
     s.used = atomic_exchange(&dsl->mos_space->used, 0);
     s.comp = atomic_exchange(&dsl->mos_space->compressed, 0);
     s.uncomp = atomic_exchange(&dsl->mos_space->uncompressed, 0);

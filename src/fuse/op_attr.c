@@ -164,6 +164,30 @@ static unsigned set_mask(uint32_t valid)
     return mask;
 }
 
+/* Completes and checks the order to drop set-id bits. A change of owner that keeps both owner and
+ * group has passed no check of the kernel's, and to drop bits is to change the mode: the owner may,
+ * and root. */
+static int check_kill(struct fuse_request *r, struct fs_setattr *set)
+{
+    struct fs_attr a;
+    int rc;
+
+    if (!(set->mask & FS_SET_KILL_SUIDGID) || r->in.uid == 0)
+        return 0;
+    rc = fs_getattr(r->fs, r->in.nodeid, &a);
+    if (rc)
+        return rc;
+    if (a.mode & S_ISGID && !fuse_in_group(&r->in, a.gid))
+        set->mask |= FS_SET_KILL_SGID;
+    if (set->mask & ~(unsigned)(FS_SET_KILL_SUIDGID | FS_SET_KILL_SGID) || S_ISDIR(a.mode) ||
+        r->in.uid == a.uid)
+        return 0;
+    return a.mode & S_ISUID ||
+                   (a.mode & S_ISGID && (a.mode & S_IXGRP || set->mask & FS_SET_KILL_SGID))
+               ? -EPERM
+               : 0;
+}
+
 int fuse_op_setattr(struct fuse_request *r)
 {
     const struct fuse_setattr_in *in = r->arg;
@@ -184,9 +208,9 @@ int fuse_op_setattr(struct fuse_request *r)
         return -EINVAL;
     if ((set.mask & FS_SET_SIZE) && set.size > INT64_MAX)
         return -EFBIG;
-    if (set.mask & FS_SET_KILL_SUIDGID && r->in.uid != 0 && !fs_getattr(r->fs, r->in.nodeid, &a) &&
-        a.mode & S_ISGID && !fuse_in_group(&r->in, a.gid))
-        set.mask |= FS_SET_KILL_SGID;
+    rc = check_kill(r, &set);
+    if (rc)
+        return rc;
     rc = fs_setattr(r->fs, r->in.nodeid, &set, &a);
     if (!rc)
         reply_attr(r, &a);

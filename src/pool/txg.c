@@ -26,7 +26,6 @@
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
-#include "util/log.h"
 #include "util/threads.h"
 
 #define TIMEOUT_NS     5000000000ull
@@ -352,7 +351,6 @@ static void sync_txg(struct txg_engine *e, uint64_t txg)
     pthread_mutex_lock(&e->lock);
     atomic_store(&e->syncing, 0);
     if (rc) {
-        log_error("txg %llu could not be written: %s", (unsigned long long)txg, err_text(rc));
         atomic_store(&e->error, rc);
     } else {
         /* Bytes that were counted and not given back would throttle forever. */

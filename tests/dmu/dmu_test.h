@@ -25,6 +25,8 @@ struct dmu_pool {
     unsigned count;
     uint64_t txg; /* open, when synced by hand */
     uint64_t born, killed;
+    _Atomic int freeing; /* the error of a block that could not be freed, which only test_nomem.c has */
+    bool nomem;
     unsigned check_every; /* check all sets after each n-th sync */
 };
 
@@ -49,13 +51,16 @@ static inline int dmu_sync_txg(void *arg, uint64_t txg)
     return 0;
 }
 
-static inline void dmu_pool_new_sized(struct dmu_pool *p, uint64_t size, unsigned ashift)
+/* fault may be NULL. */
+static inline void dmu_pool_new_on(struct dmu_pool *p, uint64_t size, unsigned ashift,
+                                   device_fault_fn *fault)
 {
     struct test_vdev v = {size, ashift, VDEV_CLASS_NORMAL};
     struct txg_config config = {.sync = dmu_sync_txg, .arg = p, .timeout_ns = 5000000};
 
     memset(p, 0, sizeof *p);
     env_init_seeded(&p->t.env, 1);
+    p->t.fault = fault;
     test_pool_new(&p->t, &v, 1);
     p->t.pool.features.lz4 = p->t.pool.features.project_quota = true;
     p->t.pool.features.large_blocks = true;
@@ -66,7 +71,7 @@ static inline void dmu_pool_new_sized(struct dmu_pool *p, uint64_t size, unsigne
 
 static inline void dmu_pool_new(struct dmu_pool *p)
 {
-    dmu_pool_new_sized(p, 256 << 20, 9);
+    dmu_pool_new_on(p, 256 << 20, 9, NULL);
 }
 
 static inline void dmu_pool_free(struct dmu_pool *p)
@@ -100,10 +105,15 @@ static inline void count_born(void *arg, const struct blkptr *bp, struct tx *tx)
 static inline void count_killed(void *arg, const struct blkptr *bp, struct tx *tx)
 {
     struct dmu_pool *p = arg;
+    int rc;
 
     assert_false(bp_hole(bp));
     __atomic_fetch_add(&p->killed, block_dsize(&p->t.pool, bp), __ATOMIC_RELAXED);
-    assert_int_equal(block_free(&p->t.pool, tx->txg, p->t.pool.batch, bp), 0);
+    rc = block_free(&p->t.pool, tx->txg, p->t.pool.batch, bp);
+    if (rc && p->nomem)
+        p->freeing = rc;
+    else
+        assert_int_equal(rc, 0);
 }
 
 static inline struct objset *add_set(struct dmu_pool *p, enum objset_type type, uint64_t flags,

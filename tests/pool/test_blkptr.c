@@ -117,7 +117,7 @@ static void coding(void **state)
 static void pool_names(void **state)
 {
     static const char *const good[] = {"tank", "a", "rpool-2_x.y:z", "c", "cx0", "Logs", "data 1",
-                                       "c0"};
+                                       "c0", "c1t0d0"};
     static const char *const bad[] = {"",      "0tank", "-a",      "mirror", "mirrors", "raidz1",
                                       "draid", "spare", "spare-1", "log",    "a/b",     "a@b",
                                       "a%b",   "ta\tnk", "\xc3\xa4"};

@@ -56,6 +56,19 @@ def set_id_bits(d):
     with open('g', 'ab') as f:
         f.write(b'root may')
     equal(mode('g'), oct(0o6755), 'after a write by root')
+
+    def no_change_of_owner():
+        with fails(errno.EPERM):
+            os.chown('i', -1, -1)
+    put('i')
+    for m in (0o4755, 0o2755, 0o2644):
+        os.chmod('i', m)
+        as_user(no_change_of_owner)
+        equal(mode('i'), oct(m), 'after another user has changed no owner')
+    os.chmod('i', 0o6755)
+    os.chown('i', -1, -1)
+    equal(mode('i'), oct(0o755), 'after root has changed no owner')
+    as_user(lambda: os.chown('i', -1, -1))      # there is nothing to clear any more
     put('h')
     os.chown('h', 1000, 2000)
     as_user(lambda: os.chmod('h', 0o2755))

@@ -2,10 +2,11 @@
 #include "alloc.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-static unsigned countdown;
-static bool failed;
+static _Atomic unsigned countdown;
+static _Atomic bool failed;
 
 void alloc_fail_at(unsigned n)
 {
@@ -20,7 +21,11 @@ bool alloc_failed(void)
 
 static bool fails_now(void)
 {
-    if (countdown == 0 || --countdown > 0)
+    unsigned n = countdown;
+
+    while (n > 0 && !atomic_compare_exchange_weak(&countdown, &n, n - 1))
+        ;
+    if (n != 1)
         return false;
     failed = true;
     return true;

@@ -1,6 +1,6 @@
 /* Allocations that fail on demand, in programs linked with alloc.c and alloc_link
- * (tests/meson.build). Only calls from our own objects fail, not those inside libraries. One thread
- * only. */
+ * (tests/meson.build). Only calls from our own objects fail, not those inside libraries. Which one
+ * is the n-th is the same each time only if one thread allocates. */
 #ifndef TESTS_SUPPORT_ALLOC_H
 #define TESTS_SUPPORT_ALLOC_H
 

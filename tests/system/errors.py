@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'lib'))
 import judge
-from lab import BIN, Failure, Lab, Pool, Report, need_root, run, seed, wait_gone, zfs, zpool
+from lab import BIN, SLOW, Failure, Lab, Pool, Report, need_root, run, seed, wait_gone, zfs, zpool
 
 TESTS = []
 
@@ -272,8 +272,7 @@ def damaged_metadata(lab):
             poke(image, place + rng.randrange(4000), rng.randbytes(rng.randrange(1, 60)))
         r = pool.import_(check=False)
         if r.status == 0:
-            subprocess.run(['find', pool.mnt], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                           timeout=60, check=False)
+            run(['find', pool.mnt], check=False)
             if not os.path.exists(f'/proc/{pool.last_pid}'):
                 raise Failure('the pool process died')
         elif r.status != 1 or not r.err.strip():
@@ -374,7 +373,7 @@ def host_disk_full(lab):
     writer = subprocess.Popen(['dd', 'if=/dev/urandom', f'of={pool.mnt}/big', 'bs=1M', 'count=300',
                                'conv=fsync'], stderr=subprocess.DEVNULL)
     try:
-        writer.wait(60)
+        writer.wait(60 * SLOW)
     except subprocess.TimeoutExpired:
         pass                            # a suspended pool waits, as failmode=wait says
     zpool('status', pool.name, timeout=30)

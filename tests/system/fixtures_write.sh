@@ -3,7 +3,7 @@
 # removed, and zdb finds every block accounted for.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=${BUILD:-$(cd "$here/../.." && pwd)/build}
+build=${TARN_BUILD:-$(cd "$here/../.." && pwd)/build}
 export PATH=$build/bin:$PATH
 dir=$(mktemp -d /var/tmp/tarn-fixtures-write.XXXXXX)
 export TARN_RUN_DIR=$dir/run

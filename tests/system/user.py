@@ -104,19 +104,17 @@ def main():
     if not shutil.which('fusermount3'):
         skip('fusermount3 is not installed')
     uid = pwd.getpwnam('nobody').pw_uid
-    # The program must be reachable by the user, wherever the build folder is.
-    if subprocess.run(['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', 'test', '-x',
-                       f'{BIN}/zpool'], check=False).returncode:
-        copy = '/var/tmp/tarn-user-bin'
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(os.path.realpath(BIN), copy, symlinks=False)
-        os.chmod(copy, 0o755)
-        globals()['BIN'] = copy
     report = Report()
-    for function in (whole_life, not_others, other_users_files):
-        with Lab('user') as lab:
-            report.check(function.__name__, function, lab, uid)
-    shutil.rmtree('/var/tmp/tarn-user-bin', ignore_errors=True)
+    with Lab('user-bin') as place:
+        # The program must be reachable by the user, wherever the build folder is.
+        if subprocess.run(['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups', 'test', '-x',
+                           f'{BIN}/zpool'], check=False).returncode:
+            os.chmod(place.dir, 0o755)
+            globals()['BIN'] = shutil.copytree(os.path.realpath(BIN), place.path('bin'), symlinks=False)
+            os.chmod(place.path('bin'), 0o755)
+        for function in (whole_life, not_others, other_users_files):
+            with Lab('user') as lab:
+                report.check(function.__name__, function, lab, uid)
     report.finish()
 
 

@@ -58,6 +58,12 @@ const struct command zpool_commands[] = {
 };
 
 const struct command zfs_commands[] = {
+    {"allow", zfs_allow,
+     "FILESYSTEM|VOLUME\n"
+     "       zfs allow [-dglu] USER|GROUP[,...] PERMISSION|@SET[,...] FILESYSTEM|VOLUME\n"
+     "       zfs allow [-dl] -e|everyone PERMISSION|@SET[,...] FILESYSTEM|VOLUME\n"
+     "       zfs allow -c PERMISSION|@SET[,...] FILESYSTEM|VOLUME\n"
+     "       zfs allow -s @SET PERMISSION|@SET[,...] FILESYSTEM|VOLUME"},
     {"bookmark", zfs_bookmark, "SNAPSHOT | BOOKMARK NEWBOOKMARK"},
     {"clone", zfs_clone, "[-pu] [-o PROPERTY=VALUE]... SNAPSHOT FILESYSTEM"},
     {"create", zfs_create, "[-nPpuv] [-o PROPERTY=VALUE]... FILESYSTEM"},
@@ -77,6 +83,11 @@ const struct command zfs_commands[] = {
      "                [-t TYPE,...] [DATASET | MOUNTPOINT]..."},
     {"load-key", zfs_load_key, "[-rn] [-L KEYLOCATION] -a | FILESYSTEM|VOLUME"},
     {"mount", zfs_mount, "[-j]\n       zfs mount [-lOv] [-o OPTIONS] -a | FILESYSTEM"},
+    {"project", zfs_project,
+     "[-d|-r] FILE|DIRECTORY...\n"
+     "       zfs project -C [-kr] FILE|DIRECTORY...\n"
+     "       zfs project -c [-0] [-d|-r] [-p ID] FILE|DIRECTORY...\n"
+     "       zfs project [-p ID] [-rs] FILE|DIRECTORY..."},
     {"promote", zfs_promote, "FILESYSTEM"},
     {"release", zfs_release, "[-r] TAG SNAPSHOT..."},
     {"rename", zfs_rename,
@@ -85,6 +96,11 @@ const struct command zfs_commands[] = {
     {"set", zfs_set, "[-u] PROPERTY=VALUE... DATASET..."},
     {"snapshot", zfs_snapshot, "[-r] [-o PROPERTY=VALUE]... DATASET@NAME..."},
     {"snap", zfs_snapshot, "[-r] [-o PROPERTY=VALUE]... DATASET@NAME..."},
+    {"unallow", zfs_unallow,
+     "[-dglru] USER|GROUP[,...] [PERMISSION|@SET[,...]] FILESYSTEM|VOLUME\n"
+     "       zfs unallow [-dlr] -e|everyone [PERMISSION|@SET[,...]] FILESYSTEM|VOLUME\n"
+     "       zfs unallow [-r] -c [PERMISSION|@SET[,...]] FILESYSTEM|VOLUME\n"
+     "       zfs unallow [-r] -s @SET [PERMISSION|@SET[,...]] FILESYSTEM|VOLUME"},
     {"unload-key", zfs_unload_key, "[-r] -a | FILESYSTEM|VOLUME"},
     {"unmount", zfs_unmount, "[-f] -a | FILESYSTEM | MOUNTPOINT"},
     {"userspace", zfs_userspace, SPACE_USAGE},
@@ -92,17 +108,14 @@ const struct command zfs_commands[] = {
     {"projectspace", zfs_projectspace, SPACE_USAGE},
     {"umount", zfs_unmount, "[-f] -a | FILESYSTEM | MOUNTPOINT"},
     {"version", NULL, "[-j]"},
-    {"allow", LATER},
     {"change-key", LATER},
     {"program", LATER},
-    {"project", LATER},
     {"receive", LATER},
     {"recv", LATER},
     {"redact", LATER},
     {"rewrite", LATER},
     {"send", LATER},
     {"share", LATER},
-    {"unallow", LATER},
     {"unshare", LATER},
     {"unzone", LATER},
     {"upgrade", LATER},

@@ -24,6 +24,9 @@ int zfs_diff(int argc, char **argv);
 int zfs_hold(int argc, char **argv);
 int zfs_release(int argc, char **argv);
 int zfs_holds(int argc, char **argv);
+int zfs_allow(int argc, char **argv);
+int zfs_unallow(int argc, char **argv);
+int zfs_project(int argc, char **argv);
 int zfs_bookmark(int argc, char **argv);
 int zfs_userspace(int argc, char **argv);
 int zfs_groupspace(int argc, char **argv);
@@ -43,6 +46,7 @@ struct selection {
     const char *types;         /* of -t, or NULL */
     const char *otherwise;     /* types without -t: "filesystem,volume" */
     bool user;                 /* user properties too */
+    bool names_only;           /* of snapshots nothing but the name, in no order */
     struct json_object *props; /* array; borrowed */
 };
 /* Fills the report with a row per dataset, sorted by name, each once. argc 0: all pools. 0, 1 or 2.

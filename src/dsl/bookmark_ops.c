@@ -386,7 +386,7 @@ static int destroy_one(struct dataset *head, const char *mark, struct tx *tx)
     if (last_with_key(&l, b) && txg < head->w[DS_PREV_TXG]) {
         rc = deadlist_remove_key(dsl, head->w[DS_DEADLIST], txg, tx);
         if (rc == 0)
-            rc = deadlists_forget(dsl, head->dir, txg, 0, tx);
+            rc = deadlists_forget(dsl, head->dir, txg, tx);
     }
     if (rc == 0)
         rc = bookmark_count(dsl, b->count, b->w[BM_FLAGS], -1, tx);

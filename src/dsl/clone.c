@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "dmu/zap.h"
+#include "dsl/deleg_impl.h"
 #include "dsl/dsl_impl.h"
 #include "dsl/props_impl.h"
 #include "util/err.h"
@@ -11,6 +12,7 @@
 struct clone {
     const char *origin, *name;
     const struct nvlist *props;
+    uint32_t uid;
 };
 
 static int check_origin(struct dataset *origin)
@@ -62,19 +64,22 @@ static int clone_sync(struct dsl *dsl, void *arg, struct tx *tx)
     if (rc == 0)
         rc = ds_hold(dsl, object, &ds);
     if (rc == 0)
+        dsl_event(dsl, "clone", ds, tx, "origin=%s (%llu)", c->origin, (unsigned long long)origin->object);
+    if (rc == 0)
         rc = ds_create_counts(ds->dir, tx);
     if (rc == 0 && c->props)
         rc = prop_apply(ds, c->props, tx);
     if (rc == 0)
         rc = ds_zil_clear(ds, tx);
     if (rc == 0)
-        dsl_event(dsl, "clone", ds, tx, "origin=%s (%llu)", c->origin, (unsigned long long)origin->object);
+        rc = deleg_give_maker(ds->dir, c->uid, tx);
     return rc;
 }
 
-int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props)
+int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props,
+                  uint32_t uid)
 {
-    struct clone c = {origin, name, props};
+    struct clone c = {origin, name, props, uid};
     int rc = ds_new_name_check(name);
 
     if (rc == 0)

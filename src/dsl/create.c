@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dmu/zap.h"
+#include "dsl/deleg_impl.h"
 #include "dsl/dsl_impl.h"
 #include "dsl/props_impl.h"
 #include "nvlist/nvlist.h"
@@ -265,13 +266,15 @@ static int create_sync(struct dsl *dsl, void *arg, struct tx *tx)
     if (rc == 0)
         rc = ds_hold(dsl, object, &ds);
     if (rc == 0)
+        dsl_event(dsl, "create", ds, tx, " ");
+    if (rc == 0)
         rc = ds_create_counts(ds->dir, tx);
     if (rc == 0 && c->props)
         rc = prop_apply(ds, c->props, tx);
     if (rc == 0)
         rc = ds_make_objset(ds, c->uid, c->gid, tx);
     if (rc == 0)
-        dsl_event(dsl, "create", ds, tx, " ");
+        rc = deleg_give_maker(ds->dir, c->uid, tx);
     return rc;
 }
 

@@ -83,6 +83,11 @@ typedef int dataset_each_fn(void *arg, struct dataset *ds);
 int dataset_each(struct dsl *dsl, const char *name, int depth, bool snapshots, dataset_each_fn *fn,
                  void *arg);
 
+/* Calls fn for the name (behind the '@') of each snapshot of a file system or volume, in no order, until it
+ * returns non-zero. Reads the blocks of the map of names, each once, and nothing else. */
+typedef int dataset_name_fn(void *arg, const char *name);
+int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *arg);
+
 /* ---- Operations (each is a task; see dsl.h) ---- */
 
 /* props: nvlist of properties to set as local values (strings or uint64, already encoded by dsl/props.h);
@@ -90,9 +95,14 @@ int dataset_each(struct dsl *dsl, const char *name, int depth, bool snapshots, d
 int dataset_create(struct dsl *dsl, const char *name, const struct nvlist *props, uint32_t uid,
                    uint32_t gid);
 int dataset_destroy(struct dsl *dsl, const char *name); /* -EBUSY owned, -EEXIST has children */
-int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n);
-/* Makes a file system or volume of a snapshot; props as for dataset_create(). */
-int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props);
+/* All or none; props (may be NULL) as for dataset_create(), user properties only. */
+int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props);
+/* One that goes when the tag is removed (dataset_userref_remove), or when the pool is opened for writing
+ * again: what a crash leaves is cleaned up. */
+int dataset_snapshot_temporary(struct dsl *dsl, const char *name, const char *tag);
+/* Makes a file system or volume of a snapshot; props as for dataset_create(); uid is who makes it. */
+int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props,
+                  uint32_t uid);
 int dataset_promote(struct dsl *dsl, const char *name);
 /* Of a file system or volume with all that is below it. */
 int dataset_rename(struct dsl *dsl, const char *from, const char *to);
@@ -105,6 +115,8 @@ int dataset_rollback(struct dsl *dsl, const char *snapshot);
 /* All or none. -EEXIST: it has clones, -EBUSY: it is held or in use; defer: such ones go with the last of
  * their holds and clones. */
 int dataset_snapshot_destroy(struct dsl *dsl, const char *const *names, size_t n, bool defer);
+/* Is one of them held by a tag? -EBUSY then, with the sentence of dataset_snapshot_destroy(). */
+int dataset_snapshot_held(struct dsl *dsl, const char *const *names, size_t n);
 /* The bytes that destroying snapshots gives back; those of a file system from the oldest on. */
 int dataset_snapshot_space(struct dsl *dsl, const char *const *names, size_t n, uint64_t *bytes);
 

@@ -270,6 +270,8 @@ static int destroy_sync(struct dsl *dsl, void *arg, struct tx *tx)
     if (rc != 0)
         return rc;
     origin = head->w[DS_PREV];
+    if (head->dir->refreservation > 0)
+        dsl_event(dsl, "set", head, tx, "refreservation=0");
     dsl_event(dsl, "destroy", head, tx, "(bptree, mintxg=%llu)",
               (unsigned long long)head->w[DS_PREV_TXG]);
     rc = ds_destroy_head(head, tx);

@@ -398,6 +398,9 @@ int ds_after(struct dataset *ds, const struct dir *d, uint64_t txg, bool *after)
 int ds_userrefs(struct dataset *snap, uint64_t *n);
 /* The tag must be there; if it was the last one, a deferred snapshot is destroyed. */
 int ds_userref_remove(struct dataset *snap, const char *tag, struct tx *tx);
+/* Holds a new snapshot until the tag is removed, at the latest when the pool is opened for writing again;
+ * then it is destroyed. */
+int ds_keep_temporarily(struct dataset *snap, const char *tag, struct tx *tx);
 /* Destroys it if that was deferred and nothing needs it any more. */
 int ds_destroy_deferred(struct dataset *snap, struct tx *tx);
 
@@ -407,7 +410,7 @@ int ds_create(struct dsl *dsl, uint64_t dir, struct dataset *origin, struct tx *
 int ds_snapshot(struct dataset *head, const char *name, struct tx *tx);
 int ds_snapshot_destroy_check(struct dataset *snap);
 /* The deadlists of clones made of d's snapshots after txg lose its key (04 9.3, step 9). */
-int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, unsigned depth, struct tx *tx);
+int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, struct tx *tx);
 int ds_snapshot_destroy(struct dataset *snap, struct tx *tx);
 int ds_destroy_head(struct dataset *head, struct tx *tx);
 int ds_free_tree(struct dataset *head, const struct space *all, struct tx *tx);

@@ -56,7 +56,8 @@ static int read_txg(struct dsl *dsl, struct snap *s)
     return rc;
 }
 
-static int list_snaps(struct dataset *head, struct snap **out, size_t *count)
+/* names_only: without numbers, in no order; reads nothing but the map of names. */
+static int list_snaps(struct dataset *head, bool names_only, struct snap **out, size_t *count)
 {
     struct dsl *dsl = head->dsl;
     struct zap_cursor c;
@@ -82,7 +83,7 @@ static int list_snaps(struct dataset *head, struct snap **out, size_t *count)
             list = grown;
         }
         list[n] = (struct snap){.object = e.first, .name = strdup(e.name)};
-        rc = list[n].name ? read_txg(dsl, &list[n]) : -ENOMEM;
+        rc = !list[n].name ? -ENOMEM : names_only ? 0 : read_txg(dsl, &list[n]);
         n++;
         if (rc != 0)
             break;
@@ -92,7 +93,7 @@ static int list_snaps(struct dataset *head, struct snap **out, size_t *count)
         free_snaps(list, n);
         return rc;
     }
-    if (n > 1)
+    if (n > 1 && !names_only)
         qsort(list, n, sizeof *list, cmp_snap);
     *out = list;
     *count = n;
@@ -106,18 +107,32 @@ static int hold_snap(struct dataset *head, const char *name, struct dataset **ou
     return ds_hold_snapshot(head, name, out);
 }
 
-static int list_locked(struct dataset *head, struct snap **out, size_t *n)
+static int list_locked(struct dataset *head, bool names_only, struct snap **out, size_t *n)
 {
     DSL_READ_GUARD(head->dsl);
 
-    return list_snaps(head, out, n);
+    return list_snaps(head, names_only, out, n);
+}
+
+int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *arg)
+{
+    struct snap *list;
+    size_t n;
+    int rc = list_locked(head, true, &list, &n);
+
+    if (rc != 0)
+        return rc == -ENOENT ? 0 : rc; /* the file system is being destroyed */
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = fn(arg, list[i].name);
+    free_snaps(list, n);
+    return rc;
 }
 
 static int each_snapshot(struct walk *w, struct dataset *head)
 {
     struct snap *list;
     size_t n;
-    int rc = list_locked(head, &list, &n);
+    int rc = list_locked(head, false, &list, &n);
 
     if (rc == -ENOENT) /* the file system is being destroyed */
         return 0;

@@ -322,6 +322,19 @@ static int drop_if_empty(struct dataset *ds, struct dnode *zap, struct tx *tx)
     return rc;
 }
 
+/* With what holds now. */
+static void inherit_event(struct dataset *ds, const char *name, struct tx *tx)
+{
+    const struct prop_info *p = prop_info(name);
+    struct prop_value v = {0};
+
+    if (p && prop_get(ds, name, &v) == 0 && p->kind != PROP_STRING)
+        dsl_event(ds->dsl, "inherit", ds, tx, "%s=%llu", name, (unsigned long long)v.number);
+    else
+        dsl_event(ds->dsl, "inherit", ds, tx, "%s=%s", name, p && v.string ? v.string : "");
+    prop_value_clear(&v);
+}
+
 int prop_clear(struct dataset *ds, const char *name, bool received, struct tx *tx)
 {
     struct dnode *zap;
@@ -338,6 +351,7 @@ int prop_clear(struct dataset *ds, const char *name, bool received, struct tx *t
     dnode_rele(zap);
     if (rc == 0 && prop_info(name))
         rc = effect(ds, name, prop_dir_number(ds->dir, name), tx);
-    dsl_event(ds->dsl, "inherit", ds, tx, "%s=-", name);
+    if (rc == 0)
+        inherit_event(ds, name, tx);
     return rc;
 }

@@ -118,6 +118,8 @@ int ds_snapshot(struct dataset *head, const char *name, struct tx *tx)
 struct snapshot {
     const char *const *names;
     size_t n;
+    const struct nvlist *props; /* or NULL */
+    const char *tag;            /* of a temporary hold, or NULL */
 };
 
 static int hold_head(struct dsl *dsl, const char *name, struct dataset **head, const char **snapname)
@@ -191,6 +193,10 @@ static int snapshot_sync(struct dsl *dsl, void *arg, struct tx *tx)
             break;
         dir_changed_snapshots(head->dir, tx);
         dsl_event(dsl, "snapshot", snap, tx, " ");
+        if (s->props)
+            rc = prop_apply(snap, s->props, tx);
+        if (rc == 0 && s->tag)
+            rc = ds_keep_temporarily(snap, s->tag, tx);
     }
     return rc;
 }
@@ -215,11 +221,22 @@ static int check_names(const char *const *names, size_t n)
     return 0;
 }
 
-int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n)
+static int run(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props,
+               const char *tag)
 {
-    struct snapshot s = {names, n};
+    struct snapshot s = {names, n, props, tag};
     int rc = check_names(names, n);
 
     return rc ? rc : dsl_task_blocks(dsl, snapshot_check, snapshot_sync, &s, DSL_SPACE_NORMAL,
                                      (unsigned)(3 * n));
+}
+
+int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props)
+{
+    return run(dsl, names, n, props, NULL);
+}
+
+int dataset_snapshot_temporary(struct dsl *dsl, const char *name, const char *tag)
+{
+    return run(dsl, &name, 1, NULL, tag);
 }

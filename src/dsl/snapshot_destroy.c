@@ -6,6 +6,7 @@
 
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
+#include "util/cleanup.h"
 #include "util/err.h"
 
 /* The snapshot, its neighbours, and its directory's head. */
@@ -82,8 +83,39 @@ static int move_blocks(struct around *a, struct tx *tx)
     return rc ? rc : deadlist_free(dsl, a->snap->w[DS_DEADLIST], tx);
 }
 
-int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, unsigned depth, struct tx *tx)
+/* Directories still to be looked at: clones of clones may be nested deeper than a stack goes. */
+struct todo {
+    struct dir **dir; /* held */
+    size_t n, cap;
+};
+
+static int todo_add(struct todo *t, struct dir *d)
 {
+    if (t->n == t->cap) {
+        size_t cap = t->cap ? 2 * t->cap : 16;
+        struct dir **more = realloc(t->dir, cap * sizeof *more);
+
+        if (!more)
+            return -ENOMEM;
+        t->dir = more;
+        t->cap = cap;
+    }
+    dir_ref(d);
+    t->dir[t->n++] = d;
+    return 0;
+}
+
+static void todo_end(struct todo *t)
+{
+    while (t->n > 0)
+        dir_rele(t->dir[--t->n]);
+    free(t->dir);
+}
+
+/* The clones of one directory; they are made later than what they are made of, so in no circle. */
+static int forget_in(struct dir *d, uint64_t txg, struct todo *t, struct tx *tx)
+{
+    struct dsl *dsl = d->dsl;
     struct zap_cursor c;
     struct zap_entry e;
     struct dnode *zap;
@@ -91,8 +123,6 @@ int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, unsigned dept
 
     if (d->w[DIR_CLONES] == 0)
         return 0;
-    if (depth > 1000)
-        return err_set(EBADE, "clones of clones are nested in a circle");
     rc = dnode_hold(dsl->mos, d->w[DIR_CLONES], &zap);
     if (rc != 0)
         return rc;
@@ -102,15 +132,32 @@ int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, unsigned dept
 
         rc = ds_hold(dsl, e.first, &clone);
         if (rc == 0 && clone->dir->origin_txg > txg) {
-            rc = deadlist_remove_key(dsl, clone->w[DS_DEADLIST], txg, tx);
+            if (clone->dir->origin_txg <= d->origin_txg)
+                rc = err_set(EBADE, "clones of clones are nested in a circle");
             if (rc == 0)
-                rc = deadlists_forget(dsl, clone->dir, txg, depth + 1, tx);
+                rc = deadlist_remove_key(dsl, clone->w[DS_DEADLIST], txg, tx);
+            if (rc == 0)
+                rc = todo_add(t, clone->dir);
         }
         if (rc != 0)
             break;
     }
     dnode_rele(zap);
     return rc == -ENOENT ? 0 : rc;
+}
+
+int deadlists_forget(struct dsl *dsl, struct dir *d, uint64_t txg, struct tx *tx)
+{
+    CLEANUP(todo_end) struct todo t = {0};
+    int rc = todo_add(&t, d);
+
+    while (rc == 0 && t.n > 0) {
+        struct dir *next = t.dir[--t.n];
+
+        rc = forget_in(next, txg, &t, tx);
+        dir_rele(next);
+    }
+    return rc;
 }
 
 /* Step 10. */
@@ -186,7 +233,7 @@ int ds_snapshot_destroy(struct dataset *snap, struct tx *tx)
     if (rc == 0)
         rc = move_blocks(&a, tx);
     if (rc == 0 && !a.keep)
-        rc = deadlists_forget(dsl, snap->dir, snap->w[DS_CTXG], 0, tx); /* 9 */
+        rc = deadlists_forget(dsl, snap->dir, snap->w[DS_CTXG], tx); /* 9 */
     if (rc == 0)
         rc = fix_unique(&a, tx);
     if (rc == 0)
@@ -204,6 +251,7 @@ struct destroy {
     const char *const *names;
     size_t n;
     bool defer;
+    bool held_only; /* of the check */
 };
 
 static int check_deadlists(struct dataset *snap)
@@ -219,10 +267,21 @@ static int check_deadlists(struct dataset *snap)
     return rc ? rc : deadlist_check(dsl, a.head->w[DS_DEADLIST]);
 }
 
-int ds_snapshot_destroy_check(struct dataset *snap)
+static int check_held(struct dataset *snap)
 {
     char name[DATASET_NAME_MAX];
-    uint64_t refs, key;
+    uint64_t refs;
+    int rc = ds_userrefs(snap, &refs);
+
+    if (rc != 0 || refs == 0)
+        return rc;
+    ds_name(snap, name);
+    return err_set(EBUSY, "it's being held. Run 'zfs holds -r %s' to see holders.", name);
+}
+
+int ds_snapshot_destroy_check(struct dataset *snap)
+{
+    uint64_t key;
     int rc;
 
     if (!ds_is_snapshot(snap))
@@ -233,11 +292,7 @@ int ds_snapshot_destroy_check(struct dataset *snap)
         return err_set(EBUSY, "dataset is busy");
     if (snap->w[DS_CHILDREN] > 1)
         return err_set(EEXIST, "snapshot has dependent clones");
-    rc = ds_userrefs(snap, &refs);
-    if (rc == 0 && refs > 0) {
-        ds_name(snap, name);
-        rc = err_set(EBUSY, "it's being held. Run 'zfs holds -r %s' to see holders.", name);
-    }
+    rc = check_held(snap);
     if (rc != 0)
         return rc;
     if (ds_zap_get(snap, KEY_REMAP, &key) == 0)
@@ -259,6 +314,8 @@ static int check_one(struct dsl *dsl, const struct destroy *d, const char *name)
     CLEANUP_DS struct dataset *snap = NULL;
     int rc = ds_hold_name(dsl, name, &snap);
 
+    if (rc == 0 && d->held_only)
+        return check_held(snap);
     return rc || (d->defer && needed(snap)) ? rc : ds_snapshot_destroy_check(snap);
 }
 
@@ -335,11 +392,19 @@ int dataset_snapshot_space(struct dsl *dsl, const char *const *names, size_t n, 
 
 int dataset_snapshot_destroy(struct dsl *dsl, const char *const *names, size_t n, bool defer)
 {
-    struct destroy d = {names, n, defer};
+    struct destroy d = {.names = names, .n = n, .defer = defer};
 
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(names[i], names[k]) == 0)
                 return err_set(EINVAL, "cannot destroy snapshot %s: it is named twice", names[i]);
     return dsl_task_blocks(dsl, destroy_check, destroy_sync, &d, DSL_SPACE_EXTRA, 0);
+}
+
+int dataset_snapshot_held(struct dsl *dsl, const char *const *names, size_t n)
+{
+    DSL_READ_GUARD(dsl);
+    struct destroy d = {.names = names, .n = n, .held_only = true};
+
+    return destroy_check(dsl, &d, NULL);
 }

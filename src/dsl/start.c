@@ -75,12 +75,17 @@ static int release_one(struct dsl *dsl, const char *key, struct tx *tx)
 {
     CLEANUP_DS struct dataset *snap = NULL;
     char *end;
-    uint64_t object = strtoull(key, &end, 16);
-    int rc = *end == '-' ? ds_hold(dsl, object, &snap) : -ENOENT;
+    uint64_t object = strtoull(key, &end, 16), when;
+    int rc = *end == '-' ? ds_hold(dsl, object, &snap) : -EBADE;
 
-    if (rc == 0 && snap->w[DS_USERREFS] != 0)
-        rc = ds_userref_remove(snap, end + 1, tx);
-    return rc == -ENOENT || rc == -EBADE ? 0 : rc;
+    if (rc == 0)
+        rc = snap->w[DS_USERREFS] ? zap_get_u64(dsl->mos, snap->w[DS_USERREFS], end + 1, &when) : -ENOENT;
+    if (rc == 0)
+        return ds_userref_remove(snap, end + 1, tx);
+    if (rc != -ENOENT && rc != -EBADE)
+        return rc;
+    log_warn("the temporary hold '%s' is forgotten, there is nothing that it holds: %s", key, err_text(rc));
+    return 0;
 }
 
 static int release_sync(struct dsl *dsl, void *arg, struct tx *tx)
@@ -100,6 +105,7 @@ static int release_sync(struct dsl *dsl, void *arg, struct tx *tx)
         rc = release_one(dsl, e.name, tx);
         if (rc == 0)
             rc = zap_remove(zap, e.name, tx);
+        rc = rc == -ENOENT ? 0 : rc; /* gone with the hold */
         if (rc != 0)
             break;
     }

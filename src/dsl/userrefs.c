@@ -50,10 +50,39 @@ int ds_destroy_deferred(struct dataset *snap, struct tx *tx)
     return rc;
 }
 
+#define MOS_DIRECTORY 1
+
+/* The list of temporary holds, in the object directory. */
+static int temporary_list(struct dsl *dsl, uint64_t *list)
+{
+    return zap_get_u64(dsl->mos, MOS_DIRECTORY, "tmp_userrefs", list);
+}
+
+static void temporary_key(const struct dataset *snap, const char *tag, char out[TAG_MAX + 20])
+{
+    snprintf(out, TAG_MAX + 20, "%llx-%s", (unsigned long long)snap->object, tag);
+}
+
+/* -ENOENT: it was not temporary. */
+static int temporary_remove(struct dataset *snap, const char *tag, struct tx *tx)
+{
+    char key[TAG_MAX + 20];
+    uint64_t list;
+    int rc = temporary_list(snap->dsl, &list);
+
+    temporary_key(snap, tag, key);
+    return rc ? rc : zap_del(snap->dsl->mos, list, key, tx);
+}
+
 int ds_userref_remove(struct dataset *snap, const char *tag, struct tx *tx)
 {
     int rc = zap_del(snap->dsl->mos, snap->w[DS_USERREFS], tag, tx);
 
+    if (rc != 0)
+        return rc;
+    rc = temporary_remove(snap, tag, tx);
+    if (rc == -ENOENT)
+        rc = 0;
     return rc ? rc : ds_destroy_deferred(snap, tx);
 }
 
@@ -118,7 +147,7 @@ static int refs_check(struct dsl *dsl, void *arg, struct tx *tx)
     return first ? err_set(-first, "%s", r->text) : 0;
 }
 
-static int add_tag(struct dataset *snap, const char *tag, struct tx *tx)
+static int add_tag(struct dataset *snap, const char *tag, bool temporary, struct tx *tx)
 {
     struct dsl *dsl = snap->dsl;
     uint64_t n;
@@ -133,8 +162,33 @@ static int add_tag(struct dataset *snap, const char *tag, struct tx *tx)
     if (rc == 0)
         rc = ds_userrefs(snap, &n);
     if (rc == 0)
-        dsl_event(dsl, "hold", snap, tx, "tag=%s temp=0 refs=%llu", tag, (unsigned long long)n);
+        dsl_event(dsl, "hold", snap, tx, "tag=%s temp=%d refs=%llu", tag, temporary, (unsigned long long)n);
     return rc;
+}
+
+int ds_keep_temporarily(struct dataset *snap, const char *tag, struct tx *tx)
+{
+    struct dsl *dsl = snap->dsl;
+    char key[TAG_MAX + 20];
+    uint64_t list;
+    int rc = temporary_list(dsl, &list);
+
+    if (rc == -ENOENT) {
+        rc = zap_create_simple(dsl->mos, OT_USERREFS, 0, tx, &list);
+        if (rc == 0)
+            rc = zap_add_u64(dsl->mos, MOS_DIRECTORY, "tmp_userrefs", list, tx);
+    }
+    temporary_key(snap, tag, key);
+    if (rc == 0)
+        rc = zap_add_u64(dsl->mos, list, key, dsl_now(dsl), tx);
+    if (rc == 0)
+        rc = add_tag(snap, tag, true, tx);
+    if (rc != 0)
+        return rc;
+    snap->w[DS_FLAGS] |= DS_FLAG_DEFER_DESTROY;
+    ds_dirty(snap);
+    dsl_event(dsl, "defer_destroy", snap, tx, " ");
+    return 0;
 }
 
 static int remove_tag(struct dataset *snap, const char *tag, struct tx *tx)
@@ -158,7 +212,7 @@ static int refs_sync(struct dsl *dsl, void *arg, struct tx *tx)
 
         rc = ds_hold_name(dsl, r->names[i], &snap);
         if (rc == 0)
-            rc = r->release ? remove_tag(snap, r->tag, tx) : add_tag(snap, r->tag, tx);
+            rc = r->release ? remove_tag(snap, r->tag, tx) : add_tag(snap, r->tag, false, tx);
     }
     return rc;
 }

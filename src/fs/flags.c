@@ -72,8 +72,6 @@ static int check(struct znode *zn, const struct fs_flags *set)
         return -EOPNOTSUPP;
     if (set->projid == PROJID_NONE)
         return -EINVAL;
-    if (set->flags & FS_FLAG_PROJINHERIT && !is_dir(zn))
-        return -EINVAL;
     if (!zn->fs->projects && (set->projid != 0 || set->flags & FS_FLAG_PROJINHERIT))
         return -EOPNOTSUPP;
     return 0;

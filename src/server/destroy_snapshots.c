@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "dsl/dsl.h"
+#include "nvlist/nvlist.h"
+#include "server/calls_impl.h"
 #include "server/dependents_impl.h"
 #include "server/destroy_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -23,7 +26,7 @@ int destroy_snapshots(struct call *c, const struct names *l)
 {
     CLEANUP_FREE const char **list = calloc(l->n + 1, sizeof *list);
     bool force = json_flag(c->args, "force");
-    int rc = list ? 0 : -ENOMEM;
+    int rc = list ? permission_need_all(c, l, "destroy") : -ENOMEM;
     for (size_t i = 0; i < l->n && rc == 0; i++) {
         list[i] = l->name[i];
         if (mounts_release_snapshot(c->s, list[i], force) != 0)
@@ -31,6 +34,12 @@ int destroy_snapshots(struct call *c, const struct names *l)
     }
     if (rc == 0)
         rc = dataset_snapshot_destroy(dsl_of(c), list, l->n, json_flag(c->args, "defer"));
+    if (rc == 0 && l->n > 0) {
+        struct nvlist *in = call_names("snaps", l);
+        if (in && json_flag(c->args, "defer"))
+            (void)nvlist_add_boolean(in, "defer");
+        call_note(c, "destroy_snaps", in, NULL);
+    }
     return rc;
 }
 

@@ -301,6 +301,38 @@ static int list_dataset(void *arg, struct dataset *ds)
     return rc == -ENOENT ? 0 : rc; /* destroyed meanwhile */
 }
 
+/* A snapshot of which nothing but its name is wanted. */
+struct naming {
+    struct listing *l;
+    const char *head;
+};
+
+static int list_name(void *arg, const char *snap)
+{
+    struct naming *n = arg;
+    struct json_object *row = json_object_new_object();
+    char name[2 * DATASET_NAME_MAX];
+    snprintf(name, sizeof name, "%s@%s", n->head, snap);
+    put_text(row, "name", name);
+    put_text(row, "type", "snapshot");
+    put_text(row, "pool", spa_name(n->l->c->s->spa));
+    put_text(row, "dataset", n->head);
+    put_text(row, "snapshot_name", snap);
+    return call_row(n->l->c, row);
+}
+
+static int list_names(void *arg, struct dataset *ds)
+{
+    struct listing *l = arg;
+    char head[DATASET_NAME_MAX];
+    if (dataset_is_snapshot(ds))
+        return list_dataset(l, ds);
+    dataset_name(ds, head);
+    struct naming n = {l, head};
+    bool near = l->depth < 0 || level(head) - l->base < l->depth;
+    return near ? dataset_each_snapshot_name(ds, list_name, &n) : 0;
+}
+
 static unsigned types_asked(struct json_object *types)
 {
     unsigned want = 0;
@@ -350,8 +382,11 @@ int op_zfs_list(struct call *c)
             rc = list_named_bookmark(&l, name);
             continue;
         }
-        rc = dataset_each(spa_dsl(c->s->spa), name, l.depth, l.types & WANT_SNAPSHOT, list_dataset,
-                          &l);
+        if (l.types == WANT_SNAPSHOT && json_flag(c->args, "names_only"))
+            rc = dataset_each(spa_dsl(c->s->spa), name, l.depth, false, list_names, &l);
+        else
+            rc = dataset_each(spa_dsl(c->s->spa), name, l.depth, l.types & WANT_SNAPSHOT,
+                              list_dataset, &l);
     }
     return rc;
 }

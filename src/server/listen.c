@@ -10,6 +10,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "server/calls_impl.h"
 #include "server/rundir_impl.h"
 #include "server/server_impl.h"
 #include "util/err.h"
@@ -24,6 +25,10 @@ struct connection {
     int fd;
     uid_t uid;
     gid_t gid;
+    uint32_t *groups;
+    size_t ngroups;
+    bool changed;
+    struct calls calls;
 };
 
 int call_row(struct call *c, struct json_object *row)
@@ -64,13 +69,14 @@ static int run_operation(struct call *c, const char *name)
         return err_set(EINVAL, "the pool process knows no operation '%s'", name);
     if (op->flags & OP_READ)
         return run_locked(c, op);
-    if (c->uid != 0 && c->uid != geteuid())
+    if (!c->trusted && !(op->flags & OP_DELEGATED))
         return err_set(EPERM, "permission denied");
     if (op->flags & OP_BESIDE)
         return run_locked(c, op);
     pthread_mutex_lock(&c->s->admin);
     int rc = run_locked(c, op);
     pthread_mutex_unlock(&c->s->admin);
+    *c->changed |= rc == 0;
     return rc;
 }
 
@@ -89,11 +95,19 @@ static int send_result(struct call *c, int rc)
     return wire_send(c->wire, reply);
 }
 
-static int answer(struct server *s, struct wire *w, const struct connection *k,
-                  struct json_object *req)
+static int answer(struct server *s, struct wire *w, struct connection *k, struct json_object *req)
 {
-    struct call c = {
-        .s = s, .wire = w, .args = json_member(req, "args"), .uid = k->uid, .gid = k->gid};
+    struct call c = {.s = s,
+                     .wire = w,
+                     .args = json_member(req, "args"),
+                     .uid = k->uid,
+                     .gid = k->gid,
+                     .groups = k->groups,
+                     .ngroups = k->ngroups,
+                     .trusted = k->uid == 0 || k->uid == geteuid(),
+                     .calls = &k->calls,
+                     .started = clock_ns(),
+                     .changed = &k->changed};
     c.ok = json_object_new_object();
     err_clear();
     s->answering++;
@@ -104,12 +118,26 @@ static int answer(struct server *s, struct wire *w, const struct connection *k,
     return rc;
 }
 
+/* The groups of the process at the other end, its own one among them. Without memory only that. */
+static void find_groups(struct connection *k)
+{
+    socklen_t n = 0;
+    getsockopt(k->fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &n); /* says how many bytes it takes */
+    k->groups = calloc(n / sizeof *k->groups + 1, sizeof *k->groups);
+    if (!k->groups)
+        return;
+    if (n > 0 && getsockopt(k->fd, SOL_SOCKET, SO_PEERGROUPS, k->groups, &n) == 0)
+        k->ngroups = n / sizeof *k->groups;
+    k->groups[k->ngroups++] = k->gid;
+}
+
 void server_serve(struct server *s, int fd, uid_t uid, gid_t gid)
 {
-    const struct connection k = {s, fd, uid, gid};
+    struct connection k = {.s = s, .fd = fd, .uid = uid, .gid = gid};
     struct json_object *req;
     struct wire w;
     wire_init(&w, fd);
+    find_groups(&k);
     while (wire_receive(&w, &req) == 0) {
         int rc = answer(s, &w, &k, req);
         json_object_put(req);
@@ -117,6 +145,10 @@ void server_serve(struct server *s, int fd, uid_t uid, gid_t gid)
             break;
     }
     wire_destroy(&w);
+    pthread_rwlock_rdlock(&s->in_use);
+    calls_write(s, &k.calls, NULL, uid);
+    pthread_rwlock_unlock(&s->in_use);
+    free(k.groups);
 }
 
 static void *serve_connection(void *arg)
@@ -157,7 +189,7 @@ static bool accept_one(struct server *s)
     }
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle_limit, sizeof idle_limit);
-    *k = (struct connection){s, fd, cred.uid, cred.gid};
+    *k = (struct connection){.s = s, .fd = fd, .uid = cred.uid, .gid = cred.gid};
     s->connections++;
     if (start_thread(k) != 0) {
         close(fd);

@@ -8,9 +8,11 @@
 
 #include "dsl/bookmark.h"
 #include "dsl/dsl.h"
+#include "server/calls_impl.h"
 #include "server/dependents_impl.h"
 #include "server/destroy_impl.h"
 #include "server/op_zfs_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -54,9 +56,36 @@ static int destroy_run(struct call *c, const struct names *order, size_t *i)
     return destroy_snapshots(c, &run);
 }
 
+/* Before anything is unmounted. */
+static int check_held(struct call *c, const struct names *order)
+{
+    CLEANUP_FREE const char **snaps = calloc(order->n + 1, sizeof *snaps);
+    size_t n = 0;
+    if (!snaps)
+        return -ENOMEM;
+    for (size_t i = 0; i < order->n; i++)
+        if (strchr(order->name[i], '@'))
+            snaps[n++] = order->name[i];
+    return dataset_snapshot_held(dsl_of(c), snaps, n);
+}
+
+static int may_destroy(struct call *c, const struct names *order)
+{
+    int rc = permission_need_all(c, order, "destroy");
+    for (size_t i = 0; i < order->n && rc == 0; i++)
+        if (!strchr(order->name[i], '@')) {
+            rc = permission_need(c, order->name[i], "mount");
+            if (rc == 0)
+                rc = permission_need_unmounted(c, order->name[i]);
+        }
+    return rc;
+}
+
 int destroy_in_order(struct call *c, const struct names *order, bool force)
 {
-    int rc = 0;
+    int rc = may_destroy(c, order);
+    if (rc == 0)
+        rc = check_held(c, order);
     for (size_t i = 0; i < order->n && rc == 0; i++)
         if (!strchr(order->name[i], '@'))
             rc = mounts_unmount_below(c->s, order->name[i], force, true);
@@ -143,7 +172,16 @@ static int destroy_tree(struct call *c, const char *name)
 
 static int destroy_bookmark(struct call *c, const char *name)
 {
-    return json_flag(c->args, "dry_run") ? 0 : bookmark_destroy(dsl_of(c), &name, 1);
+    int rc = permission_need(c, name, "destroy");
+    if (rc != 0 || json_flag(c->args, "dry_run"))
+        return rc;
+    rc = bookmark_destroy(dsl_of(c), &name, 1);
+    if (rc == 0) {
+        CLEANUP(names_free) struct names l = {0};
+        if (names_add(&l, name) == 0)
+            call_note(c, "destroy_bookmarks", call_names(NULL, &l), NULL);
+    }
+    return rc;
 }
 
 int op_zfs_destroy(struct call *c)

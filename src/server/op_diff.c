@@ -11,6 +11,7 @@
 #include "dsl/dsl.h"
 #include "fs/diff.h"
 #include "server/op_zfs_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -25,7 +26,7 @@ struct diff {
     struct call *c;
     char fs[DATASET_NAME_MAX],
         to[2 * DATASET_NAME_MAX]; /* the newer side's file system and snapshot */
-    bool temporary;               /* made for this */
+    char tag[40];                 /* holds the latter if it was made for this; else "" */
     char *mountpoint;
 };
 
@@ -96,11 +97,12 @@ static int find_mountpoint(struct diff *d)
 /* The live state is compared as a snapshot. */
 static int take_snapshot(struct diff *d)
 {
-    const char *name = d->to;
     snprintf(d->to, sizeof d->to, "%s@zfs-diff-%d-%llx", d->fs, getpid(),
              (unsigned long long)time(NULL));
-    int rc = dataset_snapshot(dsl_of(d->c), &name, 1);
-    d->temporary = rc == 0;
+    snprintf(d->tag, sizeof d->tag, "%%zfs-diff-%d", getpid());
+    int rc = dataset_snapshot_temporary(dsl_of(d->c), d->to, d->tag);
+    if (rc != 0)
+        *d->tag = 0;
     return rc;
 }
 
@@ -129,10 +131,10 @@ static int compare(struct diff *d, const char *from)
 static int diff_end(struct diff *d)
 {
     const char *name = d->to;
-    int rc = d->temporary ? mounts_release_snapshot(d->c->s, name, true) : 0;
-    if (rc == 0 && d->temporary)
-        rc = dataset_snapshot_destroy(dsl_of(d->c), &name, 1, false);
-    if (d->temporary)
+    int rc = *d->tag ? mounts_release_snapshot(d->c->s, name, true) : 0;
+    if (rc == 0 && *d->tag)
+        rc = dataset_userref_remove(dsl_of(d->c), &name, 1, d->tag);
+    if (*d->tag)
         mounts_snapshots_changed(d->c->s);
     free(d->mountpoint);
     return err_prefix(rc, "the temporary snapshot '%s' remains", name);
@@ -170,7 +172,11 @@ int op_zfs_diff(struct call *c)
     if (!to)
         to = from;
     snprintf(d.fs, sizeof d.fs, "%.*s", (int)strcspn(to, "@"), to);
-    rc = check_lineage(&d, from);
+    rc = permission_need(c, from, "diff");
+    if (rc == 0)
+        rc = permission_need(c, d.fs, "diff");
+    if (rc == 0)
+        rc = check_lineage(&d, from);
     if (rc == 0)
         rc = find_mountpoint(&d);
     if (rc == 0 && to != from && strchr(to, '@'))

@@ -9,9 +9,11 @@
 #include "dsl/dataset.h"
 #include "dsl/props.h"
 #include "nvlist/nvlist.h"
+#include "server/calls_impl.h"
 #include "server/dependents_impl.h"
 #include "server/destroy_impl.h"
 #include "server/op_zfs_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -28,6 +30,14 @@ static int need_text(struct call *c, const char *key, const char **out)
     return *out ? 0 : err_set(EINVAL, "'%s' is missing", key);
 }
 
+static void note_clone(struct call *c, const char *origin, const struct nvlist *props)
+{
+    struct nvlist *in = nvlist_new();
+    if (in && nvlist_add_string(in, "origin", origin) == 0)
+        (void)nvlist_add_nvlist(in, "props", props);
+    call_note(c, "clone", in, NULL);
+}
+
 int op_zfs_clone(struct call *c)
 {
     CLEANUP_NVLIST struct nvlist *props = NULL;
@@ -37,12 +47,40 @@ int op_zfs_clone(struct call *c)
         rc = need_text(c, "origin", &origin);
     if (rc == 0)
         rc = props_encoded(c, &props);
+    if (rc == 0)
+        rc = permission_need(c, origin, "clone");
+    if (rc == 0)
+        rc = permission_need_new(c, name);
+    if (rc == 0)
+        rc = permission_need_props(c, name, props);
     if (rc == 0 && json_flag(c->args, "parents"))
         rc = create_parents(c, name);
     if (rc == 0)
-        rc = dataset_clone(dsl_of(c), origin, name, props);
+        rc = dataset_clone(dsl_of(c), origin, name, props, c->uid);
+    if (rc == 0)
+        note_clone(c, origin, props);
     if (rc == 0)
         mount_new(c, name);
+    return rc;
+}
+
+/* Of the clone, and of the file system that gives its snapshots away. */
+static int may_promote(struct call *c, const char *name)
+{
+    struct prop_value v = {0};
+    struct dataset *ds;
+    int rc = permission_need(c, name, "promote");
+    if (rc == 0)
+        rc = permission_need(c, name, "mount");
+    if (rc != 0 || c->trusted || (rc = dataset_hold(dsl_of(c), name, &ds)) != 0)
+        return rc;
+    if (prop_get(ds, "origin", &v) == 0 && v.string && strchr(v.string, '@')) {
+        rc = permission_need(c, v.string, "promote");
+        if (rc == 0)
+            rc = permission_need(c, v.string, "mount");
+    }
+    dataset_rele(ds);
+    prop_value_clear(&v);
     return rc;
 }
 
@@ -51,6 +89,8 @@ int op_zfs_promote(struct call *c)
     const char *name;
     int rc = need_name(c, &name);
     if (rc == 0)
+        rc = may_promote(c, name);
+    if (rc == 0)
         rc = dataset_promote(dsl_of(c), name);
     if (rc == 0)
         mounts_snapshots_changed(c->s);
@@ -58,6 +98,16 @@ int op_zfs_promote(struct call *c)
 }
 
 /* ---- rename ---- */
+
+static int may_rename_snapshot(struct call *c, const char *fs)
+{
+    CLEANUP(names_free) struct names l = {0};
+    if (c->trusted)
+        return 0;
+    int rc = dataset_each(dsl_of(c), fs, json_flag(c->args, "recursive") ? -1 : 0, false,
+                          names_collect, &l);
+    return rc ? rc : permission_need_all(c, &l, "rename");
+}
 
 static int rename_snapshot(struct call *c, const char *from, const char *to)
 {
@@ -70,7 +120,10 @@ static int rename_snapshot(struct call *c, const char *from, const char *to)
         to = at + 1;
     else if (at || strchr(to, '/'))
         return err_set(EINVAL, "snapshots must be part of same dataset");
-    int rc = dataset_snapshot_rename(dsl_of(c), fs, old, to, json_flag(c->args, "recursive"));
+    int rc = may_rename_snapshot(c, fs);
+    if (rc != 0)
+        return rc;
+    rc = dataset_snapshot_rename(dsl_of(c), fs, old, to, json_flag(c->args, "recursive"));
     if (rc == 0)
         mounts_snapshots_changed(c->s);
     return rc;
@@ -80,10 +133,14 @@ static int rename_dataset(struct call *c, const char *from, const char *to)
 {
     struct moves *moves = NULL;
     char *warning = NULL, why[ERR_TEXT_MAX];
-    int rc = 0;
-    if (json_flag(c->args, "parents"))
+    int rc = permission_need(c, from, "rename");
+    if (rc == 0)
+        rc = permission_need(c, from, "mount");
+    if (rc == 0)
+        rc = permission_need_new(c, to);
+    if (rc == 0 && json_flag(c->args, "parents"))
         rc = create_parents(c, to);
-    if (rc == 0 && !json_flag(c->args, "keep_mounts"))
+    if (rc == 0 && c->trusted && !json_flag(c->args, "keep_mounts"))
         rc = moves_begin(&moves, c->s, from, false, json_flag(c->args, "force"));
     if (rc != 0)
         return rc;
@@ -195,8 +252,12 @@ static int destroy_bookmarks(struct newer *n)
     int rc = 0;
     for (size_t i = 0; i < n->marks.n && rc == 0; i++) {
         const char *name = n->marks.name[i];
-        rc = bookmark_destroy(dsl_of(n->c), &name, 1);
+        rc = permission_need(n->c, name, "destroy");
+        if (rc == 0)
+            rc = bookmark_destroy(dsl_of(n->c), &name, 1);
     }
+    if (rc == 0 && n->marks.n > 0)
+        call_note(n->c, "destroy_bookmarks", call_names(NULL, &n->marks), NULL);
     return rc;
 }
 
@@ -237,6 +298,14 @@ static int destroy_newer(struct newer *n)
     return rc ? rc : destroy_bookmarks(n);
 }
 
+static void note_rollback(struct call *c, const char *snapshot)
+{
+    struct nvlist *in = nvlist_new(), *out = nvlist_new();
+    if (in && out && nvlist_add_string(in, "target", snapshot) == 0)
+        (void)nvlist_add_string(out, "target", snapshot);
+    call_note(c, "rollback", in, out);
+}
+
 int op_zfs_rollback(struct call *c)
 {
     CLEANUP(newer_free) struct newer n = {.c = c};
@@ -247,7 +316,9 @@ int op_zfs_rollback(struct call *c)
     if (rc != 0)
         return rc;
     snprintf(head, sizeof head, "%.*s", (int)strcspn(n.snapshot, "@"), n.snapshot);
-    rc = dataset_each(dsl_of(c), head, 0, true, look_at, &n);
+    rc = permission_need(c, head, "rollback");
+    if (rc == 0)
+        rc = dataset_each(dsl_of(c), head, 0, true, look_at, &n);
     if (rc == 0 && !n.after)
         rc = err_set(ENOENT, "dataset does not exist");
     if (rc == 0)
@@ -256,6 +327,8 @@ int op_zfs_rollback(struct call *c)
         rc = destroy_newer(&n);
     if (rc == 0)
         rc = mounts_rollback(c->s, n.snapshot);
+    if (rc == 0)
+        note_rollback(c, n.snapshot);
     if (rc == 0)
         mounts_snapshots_changed(c->s);
     return rc;

@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "dsl/dsl.h"
+#include "nvlist/nvlist.h"
+#include "server/calls_impl.h"
 #include "server/names_impl.h"
 #include "server/op_zfs_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -73,13 +76,36 @@ static int change(struct call *c,
     return !list ? -ENOMEM : fn(dsl_of(c), list, l->n, tag);
 }
 
+/* hold: {holds: {name: tag}}; release: {name: {tag}} */
+static void note(struct call *c, bool release, const struct names *l)
+{
+    CLEANUP_NVLIST struct nvlist *in = nvlist_new(), *inner = nvlist_new();
+    const char *tag = json_text(c->args, "tag", "");
+    int rc = in && inner ? 0 : -ENOMEM;
+    if (rc == 0 && release)
+        rc = nvlist_add_boolean(inner, tag);
+    for (size_t i = 0; i < l->n && rc == 0; i++)
+        rc = release ? nvlist_add_nvlist(in, l->name[i], inner)
+                     : nvlist_add_string(inner, l->name[i], tag);
+    if (rc == 0 && !release)
+        rc = nvlist_add_nvlist(in, "holds", inner);
+    if (rc == 0)
+        call_note(c, release ? "release" : "hold", STEAL(in), NULL);
+}
+
 int op_zfs_hold(struct call *c)
 {
     CLEANUP(names_free) struct names l = {0};
     int rc = named_snapshots(c, &l);
     if (rc == 0 && l.n == 0)
         rc = err_set(ENOENT, "dataset does not exist");
-    return rc ? rc : change(c, dataset_userref_add, &l);
+    if (rc == 0)
+        rc = permission_need_all(c, &l, "hold");
+    if (rc == 0)
+        rc = change(c, dataset_userref_add, &l);
+    if (rc == 0)
+        note(c, false, &l);
+    return rc;
 }
 
 /* Those that would be destroyed then are let go of by .zfs first; if they are in use, they stay. */
@@ -89,10 +115,14 @@ int op_zfs_release(struct call *c)
     int rc = named_snapshots(c, &l);
     if (rc == 0 && l.n == 0)
         rc = err_set(ENOENT, "dataset does not exist");
+    if (rc == 0)
+        rc = permission_need_all(c, &l, "release");
     for (size_t i = 0; i < l.n && rc == 0; i++)
         mounts_release_snapshot(c->s, l.name[i], false);
     if (rc == 0)
         rc = change(c, dataset_userref_remove, &l);
+    if (rc == 0)
+        note(c, true, &l);
     if (rc == 0)
         mounts_snapshots_changed(c->s);
     return rc;

@@ -5,6 +5,8 @@
 
 #include "codec/crypt.h"
 #include "dsl/keys.h"
+#include "server/calls_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/err.h"
@@ -39,12 +41,16 @@ static int op_load_key(struct call *c)
     const char *name;
     size_t n;
     int rc = given ? need_name(c, &name) : -ENOMEM;
+    if (rc == 0)
+        rc = permission_need(c, name, "load-key");
     if (rc == 0 && !json_object_is_type(key, json_type_string))
         rc = err_set(EINVAL, "no key is given");
     if (rc == 0)
         rc = decode_key((char *)json_object_get_string(key), given, &n);
     if (rc == 0)
         rc = keys_load(spa_dsl(c->s->spa), name, given, n, json_flag(c->args, "check_only"));
+    if (rc == 0 && !json_flag(c->args, "check_only"))
+        call_note(c, "load-key", NULL, NULL); /* the arguments are secret */
     crypt_secret_free(given, KEY_BYTES_MAX);
     return rc;
 }
@@ -53,11 +59,17 @@ static int op_unload_key(struct call *c)
 {
     const char *name;
     int rc = need_name(c, &name);
-    return rc ? rc : keys_unload(spa_dsl(c->s->spa), name);
+    if (rc == 0)
+        rc = permission_need(c, name, "load-key");
+    if (rc == 0)
+        rc = keys_unload(spa_dsl(c->s->spa), name);
+    if (rc == 0)
+        call_note(c, "unload-key", NULL, NULL);
+    return rc;
 }
 
 const struct operation key_operations[] = {
-    {"zfs.load_key", OP_BESIDE, op_load_key},
-    {"zfs.unload_key", 0, op_unload_key},
+    {"zfs.load_key", OP_BESIDE | OP_DELEGATED, op_load_key},
+    {"zfs.unload_key", OP_DELEGATED, op_unload_key},
     {NULL, 0, NULL},
 };

@@ -10,10 +10,12 @@
 #include "dsl/dsl.h"
 #include "dsl/props.h"
 #include "nvlist/nvlist.h"
+#include "server/calls_impl.h"
 #include "server/list_impl.h"
 #include "server/names_impl.h"
 #include "server/op_zfs_impl.h"
 #include "server/owners_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/cleanup.h"
@@ -70,13 +72,21 @@ void put_warning(struct call *c, char *warning)
 
 /* ---- create ---- */
 
+#define FILESYSTEM 2 /* as the history calls it */
+
 void mount_new(struct call *c, const char *name)
 {
     struct mount_request r = {.name = name};
+    char *warning = NULL;
+    if (!c->trusted && json_flag(c->args, "mount")) {
+        warning_add(&warning,
+                    "filesystem successfully created, but it may only be mounted by root");
+        put_warning(c, warning);
+        return;
+    }
     int rc = json_flag(c->args, "mount") ? mounts_mount(c->s, &r) : 0;
     if (rc == 0 || rc == -EAGAIN)
         return;
-    char *warning = NULL;
     bool whole = strncmp(err_text(rc), "cannot mount '", 14) == 0;
     if (!whole)
         warning_add(&warning, "cannot mount '%s': %s", name, err_text(rc));
@@ -86,9 +96,19 @@ void mount_new(struct call *c, const char *name)
     put_warning(c, warning);
 }
 
+static void note_create(struct call *c, const struct nvlist *props)
+{
+    struct nvlist *in = nvlist_new();
+    if (in && nvlist_add_uint64(in, "type", FILESYSTEM) == 0 && props)
+        (void)nvlist_add_nvlist(in, "props", props);
+    call_note(c, "create", in, NULL);
+}
+
 static int create_one(struct call *c, const char *name, const struct nvlist *props)
 {
     int rc = dataset_create(dsl_of(c), name, props, c->uid, c->gid);
+    if (rc == 0)
+        note_create(c, props);
     if (rc == 0)
         mount_new(c, name);
     return rc;
@@ -137,7 +157,11 @@ static int op_create(struct call *c)
     if (rc == 0)
         rc = check_new_name(name);
     if (rc == 0)
+        rc = permission_need_new(c, name);
+    if (rc == 0)
         rc = props_encoded(c, &props);
+    if (rc == 0)
+        rc = permission_need_props(c, name, props);
     if (rc == 0 && parents && exists(c, name)) {
         json_object_object_add(c->ok, "unchanged", json_object_new_boolean(true));
         return 0;
@@ -156,8 +180,8 @@ static int before_change(struct call *c, const char *name, const char *mountpoin
                          const char *canmount, struct moves **moves)
 {
     bool off = canmount && strcmp(canmount, "off") == 0;
-    if (json_flag(c->args, "keep_mounts") || (!mountpoint && !off))
-        return 0;
+    if (!c->trusted || json_flag(c->args, "keep_mounts") || (!mountpoint && !off))
+        return 0; /* mounts are root's: those of others stay where they are */
     return moves_begin(moves, c->s, name, !mountpoint, false);
 }
 
@@ -216,6 +240,8 @@ static int op_set(struct call *c)
     if (rc == 0)
         rc = props_list(c, &props);
     if (rc == 0)
+        rc = permission_need_props(c, name, props);
+    if (rc == 0)
         rc = (quotas = calloc(nvlist_count(props) + 1, sizeof *quotas)) ? 0 : -ENOMEM;
     if (rc == 0)
         rc = take_owner_quotas(props, quotas, &n);
@@ -249,6 +275,8 @@ static int op_inherit(struct call *c)
     if (rc == 0)
         rc = dataset_each(dsl_of(c), name, json_flag(c->args, "recursive") ? -1 : 0, false,
                           names_collect, &l);
+    for (size_t i = 0; i < l.n && rc == 0; i++)
+        rc = permission_need_prop(c, l.name[i], prop);
     for (size_t i = 0; i < l.n && rc == 0; i++)
         rc = inherit_one(c, l.name[i], prop, &warning);
     names_free(&l);
@@ -313,7 +341,7 @@ static int existing(struct call *c, const struct names *l)
     return err_set(EEXIST, "%s%s", text, l->n > 1 ? "\nno snapshots were created" : "");
 }
 
-static int take_snapshots(struct call *c, const struct names *l)
+static int take_snapshots(struct call *c, const struct names *l, const struct nvlist *props)
 {
     CLEANUP_FREE const char **list = calloc(l->n, sizeof *list);
     int rc = list ? existing(c, l) : -ENOMEM;
@@ -321,7 +349,7 @@ static int take_snapshots(struct call *c, const struct names *l)
         return rc;
     for (size_t i = 0; i < l->n; i++)
         list[i] = l->name[i];
-    rc = dataset_snapshot(dsl_of(c), list, l->n);
+    rc = dataset_snapshot(dsl_of(c), list, l->n, props);
     if (rc == -EXDEV)
         rc = err_set(EXDEV, "cannot create snapshots : multiple snapshots of same fs not allowed\n"
                             "no snapshots were created");
@@ -330,18 +358,9 @@ static int take_snapshots(struct call *c, const struct names *l)
     return rc;
 }
 
-/* Properties of snapshots are set after they were made: user properties only. */
-static int set_snapshot_props(struct call *c, const struct names *l, const struct nvlist *props)
-{
-    int rc = 0;
-    for (size_t i = 0; i < l->n && rc == 0 && nvlist_count(props) > 0; i++)
-        rc = prop_set(dsl_of(c), l->name[i], props);
-    return rc;
-}
-
 static int op_snapshot(struct call *c)
 {
-    CLEANUP_NVLIST struct nvlist *props = NULL;
+    CLEANUP_NVLIST struct nvlist *props = NULL, *encoded = NULL;
     struct json_object *names = json_array(c->args, "names");
     struct snapping s = {0};
     int rc = json_count(names) ? props_list(c, &props) : err_set(EINVAL, "no snapshot is named");
@@ -354,9 +373,19 @@ static int op_snapshot(struct call *c)
     for (size_t i = 0; i < json_count(names) && rc == 0; i++)
         rc = expand(c, json_item(names, i), &s);
     if (rc == 0)
-        rc = take_snapshots(c, &s.list);
+        rc = permission_need_all(c, &s.list, "snapshot");
+    for (size_t i = 0; i < s.list.n && rc == 0; i++)
+        rc = permission_need_props(c, s.list.name[i], props);
     if (rc == 0)
-        rc = set_snapshot_props(c, &s.list, props);
+        rc = prop_encode(props, &encoded);
+    if (rc == 0)
+        rc = take_snapshots(c, &s.list, encoded);
+    if (rc == 0) {
+        struct nvlist *in = call_names("snaps", &s.list);
+        if (in)
+            (void)nvlist_add_nvlist(in, "props", props);
+        call_note(c, "snapshot", in, NULL);
+    }
     if (rc == 0)
         mounts_snapshots_changed(c->s);
     names_free(&s.list);
@@ -365,20 +394,23 @@ static int op_snapshot(struct call *c)
 
 const struct operation zfs_operations[] = {
     {"zfs.list", OP_READ, op_zfs_list},
-    {"zfs.create", 0, op_create},
-    {"zfs.destroy", 0, op_zfs_destroy},
-    {"zfs.set", 0, op_set},
-    {"zfs.inherit", 0, op_inherit},
-    {"zfs.snapshot", 0, op_snapshot},
+    {"zfs.allow", OP_DELEGATED, op_zfs_allow},
+    {"zfs.unallow", OP_DELEGATED, op_zfs_unallow},
+    {"zfs.allowed", OP_READ, op_zfs_allowed},
+    {"zfs.create", OP_DELEGATED, op_create},
+    {"zfs.destroy", OP_DELEGATED, op_zfs_destroy},
+    {"zfs.set", OP_DELEGATED, op_set},
+    {"zfs.inherit", OP_DELEGATED, op_inherit},
+    {"zfs.snapshot", OP_DELEGATED, op_snapshot},
     {"zfs.owners", OP_READ, op_zfs_owners},
-    {"zfs.clone", 0, op_zfs_clone},
-    {"zfs.promote", 0, op_zfs_promote},
-    {"zfs.rename", 0, op_zfs_rename},
-    {"zfs.rollback", 0, op_zfs_rollback},
-    {"zfs.hold", 0, op_zfs_hold},
-    {"zfs.release", 0, op_zfs_release},
+    {"zfs.clone", OP_DELEGATED, op_zfs_clone},
+    {"zfs.promote", OP_DELEGATED, op_zfs_promote},
+    {"zfs.rename", OP_DELEGATED, op_zfs_rename},
+    {"zfs.rollback", OP_DELEGATED, op_zfs_rollback},
+    {"zfs.hold", OP_DELEGATED, op_zfs_hold},
+    {"zfs.release", OP_DELEGATED, op_zfs_release},
     {"zfs.holds", OP_READ, op_zfs_holds},
-    {"zfs.bookmark", 0, op_zfs_bookmark},
-    {"zfs.diff", 0, op_zfs_diff},
+    {"zfs.bookmark", OP_DELEGATED, op_zfs_bookmark},
+    {"zfs.diff", OP_DELEGATED, op_zfs_diff},
     {NULL, 0, NULL},
 };

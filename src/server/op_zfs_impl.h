@@ -14,6 +14,9 @@ void put_warning(struct call *c, char *warning);
 int create_parents(struct call *c, const char *name);
 /* Mounts what has just been made, if args.mount says so; a failure is a warning. */
 void mount_new(struct call *c, const char *name);
+int op_zfs_allow(struct call *c);
+int op_zfs_unallow(struct call *c);
+int op_zfs_allowed(struct call *c);
 int op_zfs_bookmark(struct call *c);
 int op_zfs_diff(struct call *c);
 int op_zfs_hold(struct call *c);

@@ -67,7 +67,7 @@ static int open_pool(struct server *s, const struct start *st)
     int rc =
         st->create ? spa_create(st->create, false, NULL, &s->spa) : spa_open(st->open, &s->spa);
     if (rc == 0 && st->open && !st->open->readonly && st->opts->command)
-        rc = spa_history_command(s->spa, st->opts->command, geteuid());
+        rc = spa_history_import(s->spa, st->opts->command, geteuid());
     return rc;
 }
 

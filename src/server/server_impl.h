@@ -11,6 +11,7 @@
 #include "server/server.h"
 #include "server/wire_impl.h"
 
+struct calls;
 struct dataset;
 struct fs;
 struct fuse_mount;
@@ -52,6 +53,12 @@ struct call {
     struct json_object *args;
     uid_t uid;
     gid_t gid;
+    const uint32_t *groups; /* all that the caller is in */
+    size_t ngroups;
+    bool trusted;  /* may do everything: root and the user who runs the process */
+    struct calls *calls;   /* of the connection, for the history (calls_impl.h) */
+    uint64_t started;      /* clock_ns() */
+    bool *changed; /* something was, over this connection: it may be recorded in the history */
     struct json_object *ok; /* to be filled by the operation */
 };
 int call_row(struct call *c, struct json_object *row); /* consumes row */
@@ -59,7 +66,8 @@ int call_row(struct call *c, struct json_object *row); /* consumes row */
 enum {
     OP_READ = 1,  /* anybody may ask; runs beside others */
     OP_ENDS = 2,  /* closes the pool: nobody else may be using it */
-    OP_BESIDE = 4 /* only who may change the pool, but beside others */
+    OP_BESIDE = 4, /* only who may change the pool, but beside others */
+    OP_DELEGATED = 8 /* others may ask: run() looks whether they were given the permission */
 };
 
 struct operation {

@@ -88,6 +88,17 @@ static void choose_features(const struct spa_create_args *args, bool on[FEATURE_
     }
 }
 
+static void first_events(struct spa *spa, const bool features[FEATURE_COUNT], struct tx *tx)
+{
+    char text[80];
+    spa_history_version(spa, "create", tx);
+    for (unsigned f = 0; f < FEATURE_COUNT; f++) {
+        snprintf(text, sizeof text, "feature@%s=enabled", feature_info(f)->name);
+        if (features[f])
+            spa_history_event(spa, "set", NULL, 0, text, tx);
+    }
+}
+
 /* Pass 1 of the first txg. */
 int spa_create_mos(struct spa *spa, struct tx *tx)
 {
@@ -114,6 +125,8 @@ int spa_create_mos(struct spa *spa, struct tx *tx)
         rc = spa_vdev_zaps_create(spa, tx);
     if (rc == 0)
         rc = spa_history_create(spa, tx);
+    if (rc == 0)
+        first_events(spa, features, tx);
     if (rc == 0)
         rc = set_pool_props(spa, tx);
     if (rc == 0)

@@ -1,7 +1,9 @@
 /* The pool's history (spec 01 18): a ring of length-prefixed native nvlists in one MOS object. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "dmu/dnode.h"
 #include "dmu/tx.h"
@@ -166,28 +168,78 @@ void spa_history_event(void *arg, const char *event, const char *dsname, uint64_
     (void)spa_history_log(spa, l, false, tx);
 }
 
-struct command {
+void spa_history_version(struct spa *spa, const char *event, struct tx *tx)
+{
+    struct utsname u = {0};
+    char text[600];
+    uname(&u);
+    snprintf(text, sizeof text, "pool version %llu; software version tarn-%s; uts %s %s %s %s",
+             (unsigned long long)spa->version, TARN_VERSION, u.nodename, u.release, u.version, u.machine);
+    spa_history_event(spa, event, NULL, 0, text, tx);
+}
+
+struct commands {
     struct spa *spa;
-    struct nvlist *record;
+    struct nvlist *const *calls;
+    size_t ncalls;
+    struct nvlist *command; /* or NULL */
+    bool imported;
 };
 
-static int log_command(struct dsl *dsl, void *arg, struct tx *tx)
+/* What cannot be recorded is left out: it has happened all the same. */
+static int log_commands(struct dsl *dsl, void *arg, struct tx *tx)
 {
-    struct command *c = arg;
-    (void)spa_history_log(c->spa, c->record, true, tx);
+    struct commands *c = arg;
+    if (c->imported) {
+        spa_history_version(c->spa, "open", tx);
+        spa_history_version(c->spa, "import", tx);
+    }
+    for (size_t i = 0; i < c->ncalls; i++)
+        (void)spa_history_log(c->spa, c->calls[i], false, tx);
+    if (c->command)
+        (void)spa_history_log(c->spa, c->command, true, tx);
     return 0;
+}
+
+static int add_who(struct spa *spa, struct nvlist *l, uint32_t uid)
+{
+    int rc = nvlist_add_uint64(l, "history who", uid);
+    if (rc == 0)
+        rc = nvlist_add_string(l, "history zone", "linux");
+    return rc ? rc : add_common(spa, l);
+}
+
+static int log_all(struct commands *c, const char *command, uint32_t uid)
+{
+    CLEANUP(free_nvlist) struct nvlist *l = command ? nvlist_new() : NULL;
+    if (c->spa->readonly)
+        return 0;
+    if (command &&
+        (!l || nvlist_add_string(l, "history command", command) || add_who(c->spa, l, uid)))
+        return -ENOMEM;
+    c->command = l;
+    for (size_t i = 0; i < c->ncalls; i++)
+        if (add_who(c->spa, c->calls[i], uid) != 0)
+            return -ENOMEM;
+    return dsl_task(c->spa->dsl, NULL, log_commands, c, DSL_SPACE_NONE);
+}
+
+int spa_history_commands(struct spa *spa, struct nvlist *const *calls, size_t n, const char *command,
+                         uint32_t uid)
+{
+    struct commands c = {.spa = spa, .calls = calls, .ncalls = n};
+    return log_all(&c, command, uid);
 }
 
 int spa_history_command(struct spa *spa, const char *command, uint32_t uid)
 {
-    CLEANUP(free_nvlist) struct nvlist *l = nvlist_new();
-    if (spa->readonly)
-        return 0;
-    if (!l || nvlist_add_string(l, "history command", command) ||
-        nvlist_add_uint64(l, "history who", uid) || add_common(spa, l))
-        return -ENOMEM;
-    struct command c = {spa, l};
-    return dsl_task(spa->dsl, NULL, log_command, &c, DSL_SPACE_NONE);
+    return spa_history_commands(spa, NULL, 0, command, uid);
+}
+
+int spa_history_import(struct spa *spa, const char *command, uint32_t uid)
+{
+    struct commands c = {.spa = spa, .imported = true};
+    return log_all(&c, command, uid);
 }
 
 static int each_in(struct dnode *dn, const struct ring *r, uint64_t from, uint64_t to,

@@ -390,10 +390,8 @@ static int write_text(struct spa *spa, const char *name, const char *value)
     return 0;
 }
 
-/* Syncing context; the value has been checked. Features given at creation are already on. */
-int spa_props_write(struct spa *spa, const char *name, const char *value, struct tx *tx)
+static int write_prop(struct spa *spa, const char *name, const char *value, uint64_t n, struct tx *tx)
 {
-    uint64_t n = 0;
     if (strncmp(name, "feature@", 8) == 0)
         return spa->creating ? 0 : feature_enable(spa->dsl, feature_by_name(name + 8), tx);
     const struct pool_prop *p = find(name);
@@ -401,12 +399,30 @@ int spa_props_write(struct spa *spa, const char *name, const char *value, struct
         return write_user(spa, name, value, tx);
     if (p->kind == CONFIG_TEXT)
         return write_text(spa, name, value);
-    if (p->kind == STORED_WORD)
-        n = (uint64_t)word_number(p->words, value);
-    else
-        parse_number(p, value, &n);
     int rc = props_object(spa, tx);
     return rc ? rc : zap_set_u64(spa->mos, spa->pool_props, name, n, tx);
+}
+
+/* Syncing context; the value has been checked. Features given at creation are already on. */
+int spa_props_write(struct spa *spa, const char *name, const char *value, struct tx *tx)
+{
+    bool feature = strncmp(name, "feature@", 8) == 0;
+    const struct pool_prop *p = feature ? NULL : find(name);
+    bool number = p && p->kind != CONFIG_TEXT;
+    char text[4500];
+    uint64_t n = 0;
+    if (number && p->kind == STORED_WORD)
+        n = (uint64_t)word_number(p->words, value);
+    else if (number)
+        parse_number(p, value, &n);
+    int rc = write_prop(spa, name, value, n, tx);
+    if (number)
+        snprintf(text, sizeof text, "%s=%llu", name, (unsigned long long)n);
+    else
+        snprintf(text, sizeof text, "%s=%s", name, value);
+    if (rc == 0 && !(feature && spa->creating)) /* noted with the others */
+        spa_history_event(spa, "set", NULL, 0, text, tx);
+    return rc;
 }
 
 struct setting {

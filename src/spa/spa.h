@@ -123,6 +123,12 @@ int spa_prop_check(const char *name, const char *value);
 /* ---- History (01 18) ---- */
 
 int spa_history_command(struct spa *spa, const char *command, uint32_t uid);
+/* The same, with what else is to be noted in that txg: calls that were answered (name/value lists that lack
+ * time and host), before the command (NULL: none). */
+int spa_history_commands(struct spa *spa, struct nvlist *const *calls, size_t n, const char *command,
+                         uint32_t uid);
+/* The same for the command that imported the pool, behind the events of opening it. */
+int spa_history_import(struct spa *spa, const char *command, uint32_t uid);
 /* Calls fn for every record, oldest first. */
 typedef int spa_history_fn(void *arg, const struct nvlist *record);
 int spa_history_each(struct spa *spa, spa_history_fn *fn, void *arg);

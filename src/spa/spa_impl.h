@@ -103,6 +103,8 @@ int spa_bplist_drain(struct spa *spa, struct tx *tx);
 /* history.c */
 int spa_history_create(struct spa *spa, struct tx *tx);
 int spa_history_log(struct spa *spa, const struct nvlist *record, bool command, struct tx *tx);
+/* "create", "open", "import": with the versions of pool and program. */
+void spa_history_version(struct spa *spa, const char *event, struct tx *tx);
 void spa_history_event(void *arg, const char *event, const char *dsname, uint64_t dsobj, const char *text,
                        struct tx *tx);
 

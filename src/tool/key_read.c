@@ -1,12 +1,14 @@
 /* Key material from a prompt, a pipe or a file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "tool/key.h"
+#include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 
@@ -44,19 +46,43 @@ static int from_file(const char *path, unsigned char *out, size_t *n)
     return check(read_all(fd, false, out, n), n);
 }
 
+/* A signal that ends us while the terminal shows nothing must not leave it so. */
+static struct termios shown;
+static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+static void show_again(int sig)
+{
+    tcsetattr(0, TCSAFLUSH, &shown);
+    raise(sig); /* it is as it was before: what it did then */
+}
+
+static void on_signals(bool catch, struct sigaction before[ARRAY_LEN(ending)])
+{
+    const struct sigaction ours = {.sa_handler = show_again,
+                                   .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+    for (size_t i = 0; i < ARRAY_LEN(ending); i++) {
+        sigaction(ending[i], catch ? NULL : &before[i], catch ? &before[i] : NULL);
+        if (catch && before[i].sa_handler == SIG_DFL)
+            sigaction(ending[i], &ours, NULL);
+    }
+}
+
 static int from_terminal(FILE *to, const char *format, const char *dataset, unsigned char *out,
                          size_t *n)
 {
-    struct termios before, silent;
-    tcgetattr(0, &before);
-    silent = before;
+    struct sigaction before[ARRAY_LEN(ending)];
+    struct termios silent;
+    tcgetattr(0, &shown);
+    silent = shown;
     silent.c_lflag &= ~(tcflag_t)(ECHO | ECHOE | ECHOK | ECHONL);
     fprintf(to, "Enter %s%s for '%s':", strcmp(format, "passphrase") == 0 ? "" : format,
             strcmp(format, "passphrase") == 0 ? "passphrase" : " key", dataset);
     fflush(to);
+    on_signals(true, before);
     tcsetattr(0, TCSAFLUSH, &silent);
     int rc = read_all(0, strcmp(format, "raw") != 0, out, n);
-    tcsetattr(0, TCSAFLUSH, &before);
+    tcsetattr(0, TCSAFLUSH, &shown);
+    on_signals(false, before);
     putc('\n', to);
     return check(rc, n);
 }

@@ -127,7 +127,7 @@ static void words_that_nobody_knows(void **state)
     assert_int_equal(dataset_written_since(ds, "#b", &freed), 0);
     assert_true(freed >= 1 << 19);
     assert_int_equal(dsl_task(p.dsl, NULL, lengthen, mark, DSL_SPACE_NORMAL), 0);
-    assert_int_equal(dataset_clone(p.dsl, "tank/f@b", "tank/c", NULL), 0);
+    assert_int_equal(dataset_clone(p.dsl, "tank/f@b", "tank/c", NULL, 0), 0);
     assert_int_equal(dataset_promote(p.dsl, "tank/c"), 0);
     same_bookmark(&p, "tank/c#b", &want);
     dataset_rele(ds);
@@ -140,7 +140,7 @@ static void a_pool_without_origin(void **state)
     uint64_t bytes = 1;
     struct dsl_test p;
     fill(&p);
-    assert_int_equal(dataset_clone(p.dsl, "tank/f@a", "tank/c", NULL), 0);
+    assert_int_equal(dataset_clone(p.dsl, "tank/f@a", "tank/c", NULL, 0), 0);
     struct dataset *ds = hold(&p, "tank/c"), *origin = p.dsl->origin;
     p.dsl->origin = NULL;
     assert_int_equal(dataset_written_since(ds, "tank/f@a", &bytes), 0);
@@ -232,7 +232,7 @@ static void a_history_is_walked_without_names(void **state)
     snapshot(&p, "tank/f@m");
     write_object(&p, ds, object, 0, 1 << 20, true);
     snapshot(&p, "tank/f@b");
-    assert_int_equal(dataset_clone(p.dsl, "tank/f@b", "tank/c", NULL), 0);
+    assert_int_equal(dataset_clone(p.dsl, "tank/f@b", "tank/c", NULL, 0), 0);
     assert_int_equal(dataset_written_since(ds, "@a", &want), 0);
     assert_true(want >= 1 << 20);
     p.check = false;
@@ -248,6 +248,73 @@ static void a_history_is_walked_without_names(void **state)
     dsl_test_free(&p);
 }
 
+/* Destroying a snapshot looks at all clones made after it, and at theirs. */
+static void clones_nested_deep(void **state)
+{
+    const char *a = "tank/f@a";
+    char from[64] = "tank/f@b", clone[32], snap[64];
+    struct dsl_test p;
+    fill(&p);
+    p.check = false;
+    snapshot(&p, from);
+    for (int i = 0; i < 1010; i++) {
+        snprintf(clone, sizeof clone, "tank/c%d", i);
+        snprintf(snap, sizeof snap, "%s@s", clone);
+        assert_int_equal(dataset_clone(p.dsl, from, clone, NULL, 0), 0);
+        snapshot(&p, snap);
+        strcpy(from, snap);
+    }
+    assert_int_equal(dataset_snapshot_destroy(p.dsl, &a, 1, false), 0);
+    p.check = true;
+    wait_txg(&p);
+    dsl_test_free(&p);
+}
+
+static bool exists(struct dsl_test *p, const char *name)
+{
+    struct dataset *ds;
+    int rc = dataset_hold(p->dsl, name, &ds);
+    if (rc == 0)
+        dataset_rele(ds);
+    return rc == 0;
+}
+
+static uint64_t temporary_holds(struct dsl_test *p)
+{
+    uint64_t list, n = 0;
+    struct dnode *zap;
+    if (zap_get_u64(p->dsl->mos, 1, "tmp_userrefs", &list) != 0)
+        return 0;
+    assert_int_equal(dnode_hold(p->dsl->mos, list, &zap), 0);
+    assert_int_equal(zap_count(zap, &n), 0);
+    dnode_rele(zap);
+    return n;
+}
+
+/* It goes with its tag, or when the pool is opened again after a crash. */
+static void a_temporary_snapshot(void **state)
+{
+    const char *name = "tank/f@temp";
+    struct dsl_test p;
+    fill(&p);
+    assert_int_equal(dataset_snapshot_temporary(p.dsl, name, "%diff-1"), 0);
+    assert_true(exists(&p, name));
+    assert_int_equal(temporary_holds(&p), 1);
+    assert_int_equal(dataset_userref_remove(p.dsl, &name, 1, "%diff-1"), 0);
+    assert_false(exists(&p, name));
+    assert_int_equal(temporary_holds(&p), 0);
+    assert_int_equal(dataset_snapshot_temporary(p.dsl, name, "%diff-1"), 0);
+    assert_int_equal(dataset_snapshot_temporary(p.dsl, "tank/f@other", "%diff-2"), 0);
+    dsl_test_reopen(&p);
+    assert_true(exists(&p, name));
+    assert_int_equal(dsl_start(p.dsl), 0);
+    assert_false(exists(&p, name));
+    assert_false(exists(&p, "tank/f@other"));
+    assert_true(exists(&p, "tank/f@a"));
+    assert_int_equal(temporary_holds(&p), 0);
+    dsl_test_free(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +326,8 @@ int main(void)
         cmocka_unit_test(the_last_hold_of_one_in_use),
         cmocka_unit_test(a_deferred_end_is_a_change),
         cmocka_unit_test(a_history_is_walked_without_names),
+        cmocka_unit_test(clones_nested_deep),
+        cmocka_unit_test(a_temporary_snapshot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static void op_clone(struct model *m, unsigned i)
         return;
     snprintf(origin, sizeof origin, "%s@s%u", m->name[from], k);
     snprintf(m->name[i], sizeof m->name[i], "tank/c%u", m->next++);
-    assert_int_equal(dataset_clone(m->p.dsl, origin, m->name[i], NULL), 0);
+    assert_int_equal(dataset_clone(m->p.dsl, origin, m->name[i], NULL, 0), 0);
     m->ds[i] = hold(&m->p, m->name[i]);
     /* Objects of the origin may be gone from the snapshot: the clone begins with none that are known. */
     memset(m->object[i], 0, sizeof m->object[i]);

@@ -559,7 +559,11 @@ static void test_flags(void **state)
     assert_int_equal(fs_rename(f.fs, FS_ROOT_INO, "f", d.ino, "f", 0), -EXDEV);
     assert_int_equal(set_flags(&f, in.ino, 0, 4712), 0);
     assert_int_equal(fs_rename(f.fs, d.ino, "in", d.ino, "still", 0), 0);
-    assert_int_equal(set_flags(&f, a.ino, FS_FLAG_PROJINHERIT, 0), -EINVAL);
+    /* A file made below has the flag too, and keeps it when others change. */
+    struct fs_attr heir = make_node(&f, d.ino, "heir", S_IFREG | 0644);
+    assert_int_equal(fs_getflags(f.fs, heir.ino, &got), 0);
+    assert_int_equal(got.flags, FS_FLAG_PROJINHERIT);
+    assert_int_equal(set_flags(&f, heir.ino, FS_FLAG_PROJINHERIT | FS_FLAG_NODUMP, 4711), 0);
     assert_int_equal(set_flags(&f, a.ino, 0, UINT32_MAX), -EINVAL);
     assert_int_equal(set_flags(&f, l.ino, FS_FLAG_APPEND, 0), -EOPNOTSUPP);
     fixture_remount(&f, &test_options); /* which adds up what the projects use */

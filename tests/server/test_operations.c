@@ -322,15 +322,34 @@ static void others_may_only_read(void **state)
     static const char *const forbidden[] = {"pool.set",     "pool.command", "pool.sync",
                                             "pool.export",  "pool.destroy", "zfs.create",
                                             "zfs.destroy",  "zfs.set",      "zfs.inherit",
-                                            "zfs.snapshot", "zfs.mount",    "zfs.unmount"};
+                                            "zfs.snapshot", "zfs.mount",    "zfs.unmount",
+                                            "zfs.clone",    "zfs.promote",  "zfs.rename",
+                                            "zfs.rollback", "zfs.bookmark", "zfs.load_key",
+                                            "zfs.allow",    "zfs.unallow",  "zfs.unload_key"};
+    begin();
+    expect_ok(ASK(NULL, "{\"op\":\"zfs.create\",\"args\":{\"name\":\"tank/mine\"}}"));
+    end();
     peer = geteuid() + 1;
     begin();
     expect_ok(ASK(NULL, "{\"op\":\"pool.status\"}"));
     expect_ok(ASK(NULL, "{\"op\":\"zfs.list\"}"));
     for (size_t i = 0; i < ARRAY_LEN(forbidden); i++)
-        expect_error(ASK(NULL, "{\"op\":\"%s\"}", forbidden[i]), EPERM, "permission denied");
+        expect_error(ASK(NULL,
+                         "{\"op\":\"%s\",\"args\":{\"name\":\"%s\",\"names\":[\"tank/mine@s\"],"
+                         "\"props\":{\"compression\":\"off\"},\"prop\":\"atime\",\"to\":"
+                         "[{\"kind\":\"everyone\"}],\"perms\":[\"hold\"],\"origin\":\"tank/mine@s\","
+                         "\"source\":\"tank/mine@s\"%s}}",
+                         forbidden[i],
+                         strcmp(forbidden[i], "zfs.rollback") == 0   ? "tank/mine@s"
+                         : strcmp(forbidden[i], "zfs.bookmark") == 0 ? "tank/mine#m"
+                                                                     : "tank/mine",
+                         strcmp(forbidden[i], "zfs.rename") == 0 ? ",\"to\":\"tank/other\"" : ""),
+                     EPERM, "permission denied");
     end();
     peer = geteuid();
+    begin();
+    expect_ok(ASK(NULL, "{\"op\":\"zfs.destroy\",\"args\":{\"name\":\"tank/mine\"}}"));
+    end();
 }
 
 /* ---- Anything may be asked: the process must survive it ---- */
@@ -350,16 +369,21 @@ static const char *const operations[] = {"pool.ping",
                                          "zfs.snapshot",
                                          "zfs.unmount",
                                          "zfs.mounts",
+                                         "zfs.allow",
+                                         "zfs.unallow",
+                                         "zfs.allowed",
                                          "nosuch",
                                          ""};
 static const char *const keys[] = {
     "name",     "names",       "props",       "depth",   "types", "user",     "dry_run",
     "exact",    "recursive",   "force",       "parents", "prop",  "received", "text",
-    "internal", "keep_mounts", "compression", "quota",   "a:b",   "comment"};
+    "internal", "keep_mounts", "compression", "quota",   "a:b",   "comment",
+    "to",       "perms",       "kind",        "who",     "local", "descendents"};
 static const char *const texts[] = {
     "",        "tank", "tank/x",   "tank/x@s", "tank@%",   "tank/y/z", "all",
     "used",    "name", "snapshot", "off",      "10M",      "@",        "/",
-    "tank//x", "..",   "a:b",      "none",     "\xff\xfe", "mounted",  "creation"};
+    "tank//x", "..",   "a:b",      "none",     "\xff\xfe", "mounted",  "creation",
+    "user",    "everyone", "set",  "@set",     "0",        "hold"};
 
 static struct json_object *random_value(struct env *e, int depth)
 {

@@ -2,13 +2,16 @@
 """keys.py: encrypted datasets of a pool made by the reference (tests/fixtures/crypt): listed without
 their keys, mounted with them; what commands say, and their exit statuses, as the reference's."""
 import os
+import pty
+import signal
 import subprocess
 import sys
 import tempfile
+import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'lib'))
 import judge
-from lab import TOP, Failure, Lab, Pool, Report, need_program, need_root, need_tools, run, zfs, zpool, BIN
+from lab import TOP, Failure, Lab, Pool, Report, need_program, need_root, need_tools, run, wait_until, zfs, zpool, BIN
 
 FOLDER = os.path.join(TOP, 'tests', 'fixtures')
 PASSPHRASE = 'correct horse\n'
@@ -106,6 +109,28 @@ class Case:
         self.fails('', ['zfs', 'mount', 'crypt/raw'],
                    "cannot mount 'crypt/raw': encryption key not loaded", status=1)
 
+    def interrupted(self):
+        """Ctrl-C at the question for a key ends the command and leaves the terminal showing again."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execv(os.path.join(BIN, 'zfs'), ['zfs', 'load-key', 'crypt/pass'])
+        try:
+            said = b''
+            while b'Enter passphrase' not in said:
+                said += os.read(fd, 1000)
+            wait_until(lambda: not termios.tcgetattr(fd)[3] & termios.ECHO, 'a silent terminal')
+            os.write(fd, b'\x03')
+            wait_until(lambda: termios.tcgetattr(fd)[3] & termios.ECHO, 'a terminal that shows what is typed')
+            status = os.waitpid(pid, 0)[1]
+            pid = 0
+            if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGINT:
+                raise Failure(f'status {status}')
+        finally:
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            os.close(fd)
+
     def mount_with_key(self):
         self.say(PASSPHRASE, ['zfs', 'mount', '-l', 'crypt/pass'])
         self.say('', ['zfs', 'unmount', 'crypt/pass'])
@@ -131,7 +156,7 @@ def main():
         os.makedirs(lab.path('run'), mode=0o700)
         case = Case(lab)
         if report.check('import', case.open):
-            for step in ('listed', 'refused', 'loaded', 'unloaded', 'mount_with_key',
+            for step in ('listed', 'refused', 'interrupted', 'loaded', 'unloaded', 'mount_with_key',
                          'import_with_keys'):
                 report.check(step, getattr(case, step))
         lab.pools.clear()

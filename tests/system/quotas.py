@@ -98,6 +98,58 @@ def projects(pool):
     equal(rows, ['0\t0\t2', '77\t3145728\t2'], 'projectspace')
 
 
+def project(status, want, *argv, err=''):
+    r = zfs('project', *argv, check=False)
+    got = sorted(r.out.splitlines())
+    if r.status != status or got != sorted(want) or err not in r.err:
+        raise Failure(f'should be {want}, {status}:\n{r}')
+
+
+@test
+def project_command(pool):
+    """Listing, setting, checking and clearing, as the reference answers."""
+    name, top = f'{pool.name}/pc', f'{pool.mnt}/pc'
+    zfs('create', name)
+    d = f'{top}/d'
+    os.makedirs(f'{d}/e/f')
+    for f in ('1', 'e/2', 'e/f/3'):
+        open(f'{d}/{f}', 'w', encoding='ascii').close()
+    os.symlink('nowhere', f'{d}/link')
+    os.mkfifo(f'{d}/fifo')
+    project(0, [f'    0 - {d}', f'    0 - {d}/1', f'    0 - {d}/e'], d)
+    project(0, [f'    0 - {d}'], '-d', d)
+    project(0, [], '-p', '5', f'{d}/1')
+    project(0, [], '-p', '7', '-s', d)
+    project(0, [f'    7 P {d}', f'    5 - {d}/1', f'    0 - {d}/e'], d)
+    flag, other = 'project inherit flag is not set', 'project ID is not set properly'
+    project(0, [f'{d}/1 - {other} (5/7)', f'{d}/1 - {flag}', f'{d}/e - {other} (0/7)',
+                f'{d}/e - {flag}'], '-c', d)
+    project(0, [], '-c', '-d', d)
+    project(0, [f'{d} - {other} (7/9)'], '-c', '-d', '-p', '9', d)
+    project(0, [], '-r', '-s', d)
+    project(0, [f'    7 P {p}' for p in (d, f'{d}/1', f'{d}/e', f'{d}/e/2', f'{d}/e/f',
+                                          f'{d}/e/f/3')], '-r', d)
+    project(0, [], '-c', '-r', d)
+    project(0, [], '-C', '-k', f'{d}/1')
+    project(0, [f'    7 - {d}/1'], f'{d}/1')
+    project(0, [f'{d}/1\0'], '-c', '-0', '-r', d)
+    project(0, [], '-C', '-r', d)
+    project(0, [f'    0 - {d}', f'    0 - {d}/1', f'    0 - {d}/e'], d)
+    project(255, [], f'{d}/none', err='failed to stat')
+    project(255, [], f'{d}/fifo', err='only support project quota on regular file or directory')
+    for argv, err in ((('-p', '-1', d), 'invalid project ID'), (('-p', '4294967295', d), 'invalid project ID'),
+                      (('-C', '-c', d), "cannot specify '-C' '-c' '-s' together"),
+                      (('-k', d), "'-k' is only valid together with '-C'"),
+                      (('-0', d), "'-0' is only valid together with '-c'"),
+                      (('-d', '-s', d), "'-d' is useless"), (('-p', '5'), 'missing file or directory')):
+        project(2, [], *argv, err=err)
+    zfs('set', 'projectquota@11=2M', name)
+    project(0, [], '-r', '-s', '-p', '11', d)
+    done = fill(pool, f'{d}/e/big', 20 << 20)
+    if not 1 << 20 <= done <= 4 << 20:
+        raise Failure(f'{done} bytes could be written with a quota of 2M')
+
+
 def main():
     need_root()
     report = Report()

@@ -347,6 +347,40 @@ def diff_of_a_big_directory(pool):
     zfs('destroy', '-r', name)
 
 
+@test
+def destroy_looks_first(pool):
+    """What cannot be destroyed for a hold is not unmounted first."""
+    name, top = f'{pool.name}/first', f'{pool.mnt}/first'
+    zfs('create', '-p', f'{name}/below')
+    zfs('snapshot', f'{name}/below@a')
+    zfs('hold', 'tag', f'{name}/below@a')
+    r = zfs('destroy', '-r', name, check=False)
+    if r.status != 1 or "it's being held" not in r.err:
+        raise Failure(str(r))
+    for path in (top, f'{top}/below'):
+        if not os.path.ismount(path):
+            raise Failure(f'{path} is not mounted any more')
+    zfs('release', 'tag', f'{name}/below@a')
+    zfs('destroy', '-r', name)
+
+
+@test
+def names_only(pool):
+    """The short way to the names of snapshots says the same as the long one."""
+    name = f'{pool.name}/names'
+    zfs('create', '-p', f'{name}/x/y')
+    for snap in ('b', 'a', 'c'):
+        zfs('snapshot', '-r', f'{name}@{snap}')
+    for options in (['-r'], ['-d', '1'], ['-d', '2'], []):
+        long = zfs('list', '-H', '-t', 'snapshot', '-o', 'name,guid', *options, name).out
+        want = sorted(line.split('\t')[0] for line in long.splitlines())
+        got = zfs('list', '-H', '-t', 'snapshot', '-o', 'name', '-s', 'name', *options, name).out
+        equal(got.splitlines(), want, f'{options}')
+        got = zfs('list', '-H', '-t', 'snapshot', '-o', 'name', '-S', 'name', *options, name).out
+        equal(got.splitlines(), want[::-1], f'{options}')
+    zfs('destroy', '-r', name)
+
+
 def main():
     need_root()
     report = Report()

@@ -182,8 +182,12 @@ void vdev_spec_print(const struct vdev_spec *s, const char *pool)
 
 const char *vdev_spec_unsupported(const struct vdev_spec *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->group[i].type || s->group[i].heading)
-            return s->group[i].type ? s->group[i].type : s->group[i].heading;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct vdev_group *g = &s->group[i];
+        if (g->heading)
+            return g->type ? g->type : g->heading;
+        if (g->type && strncmp(g->type, "draid", 5) == 0)
+            return g->type;
+    }
     return NULL;
 }

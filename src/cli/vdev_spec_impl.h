@@ -22,6 +22,9 @@ int vdev_spec_parse(struct vdev_spec *s, int argc, char **argv);
 void vdev_spec_free(struct vdev_spec *s);
 /* "would create ...": what zpool create -n shows. */
 void vdev_spec_print(const struct vdev_spec *s, const char *pool);
+/* -EBUSY with the reference's sentence: its data vdevs are not equally redundant, or the devices of one
+ * are of different sizes or kinds. */
+int vdev_spec_check_replication(const struct vdev_spec *s);
 /* The first word that this version cannot make, or NULL. */
 const char *vdev_spec_unsupported(const struct vdev_spec *s);
 

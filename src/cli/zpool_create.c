@@ -257,6 +257,8 @@ static int create(struct options *o, const struct vdev_spec *spec)
     if (later)
         return unsupported("vdev type '%s'", later);
     int rc = check_content(o);
+    if (rc == 0 && !o->args.force)
+        rc = vdev_spec_check_replication(spec);
     if (rc == 0)
         rc = spa_create(&o->args, true, NULL, NULL);
     if (rc != 0)
@@ -272,20 +274,27 @@ static int create(struct options *o, const struct vdev_spec *spec)
     return warning ? 1 : 0;
 }
 
-static int collect_paths(struct options *o, const struct vdev_spec *spec, const char ***out)
+static int collect_paths(struct options *o, const struct vdev_spec *spec, const char ***out,
+                         struct spa_create_group **groups)
 {
     size_t n = 0;
     for (size_t i = 0; i < spec->n; i++)
         n += spec->group[i].n;
     *out = calloc(n, sizeof **out);
-    if (!*out)
+    *groups = calloc(spec->n, sizeof **groups);
+    if (!*out || !*groups)
         return 1;
     n = 0;
-    for (size_t i = 0; i < spec->n; i++)
-        for (size_t k = 0; k < spec->group[i].n; k++)
-            (*out)[n++] = spec->group[i].path[k];
+    for (size_t i = 0; i < spec->n; i++) {
+        const struct vdev_group *g = &spec->group[i];
+        (*groups)[i] = (struct spa_create_group){g->type, g->n};
+        for (size_t k = 0; k < g->n; k++)
+            (*out)[n++] = g->path[k];
+    }
     o->args.paths = *out;
     o->args.npaths = n;
+    o->args.groups = *groups;
+    o->args.ngroups = spec->n;
     return 0;
 }
 
@@ -293,6 +302,7 @@ static int run(struct options *o, int argc, char **argv)
 {
     struct vdev_spec spec;
     const char **paths = NULL;
+    struct spa_create_group *groups = NULL;
     o->args.name = argv[0];
     o->args.pool_props = o->pool_props;
     o->args.fs_props = o->fs_props;
@@ -307,10 +317,11 @@ static int run(struct options *o, int argc, char **argv)
     if (rc == 0)
         rc = choose_features(o);
     if (rc == 0)
-        rc = collect_paths(o, &spec, &paths);
+        rc = collect_paths(o, &spec, &paths, &groups);
     if (rc == 0)
         rc = create(o, &spec);
     free(paths);
+    free(groups);
     vdev_spec_free(&spec);
     return rc;
 }

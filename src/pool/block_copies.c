@@ -86,6 +86,7 @@ void block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64
                          .size = P2_ROUND_UP(size, 1ull << top->ashift),
                          .data = good->data,
                          .birth = bp_phys_birth(bp),
+                         .repair = true,
                          .done = repair_done,
                          .arg = &r};
 

@@ -197,6 +197,7 @@ static void prepare_copies(struct block_out *o)
         struct vdev_io *io = &o->io[i];
         io->vdev = top;
         io->write = true;
+        io->repair = false;
         io->offset = dva_offset(&o->place, i);
         io->size = P2_ROUND_UP(o->psize, 1ull << top->ashift);
         io->data = o->data->data;

@@ -10,6 +10,7 @@
 #include "nvlist/nvlist.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
+#include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 
@@ -182,13 +183,82 @@ static bool lacks_features(struct server *s)
     return false;
 }
 
-static void put_advice(struct server *s, const struct spa_stats *st, struct json_object *o)
+/* What is wrong with devices, the worst first; the sentences are the reference's. */
+static const struct trouble {
+    const char *state, *status, *action;
+} troubles[] = {
+    {"UNAVAIL",
+     "One or more devices could not be opened.  Sufficient replicas exist for\n"
+     "the pool to continue functioning in a degraded state.",
+     "Attach the missing device and online it using 'zpool online'."},
+    {"FAULTED",
+     "One or more devices are faulted in response to persistent errors.\n"
+     "Sufficient replicas exist for the pool to continue functioning in a\n"
+     "degraded state.",
+     "Replace the faulted device, or use 'zpool clear' to mark the device\n"
+     "repaired."},
+    {"OFFLINE",
+     "One or more devices has been taken offline by the administrator.\n"
+     "Sufficient replicas exist for the pool to continue functioning in a\n"
+     "degraded state.",
+     "Online the device using 'zpool online' or replace the device with\n"
+     "'zpool replace'."},
+};
+
+static bool has_state(const struct nvlist *v, const char *state)
+{
+    struct nvlist **child;
+    size_t n;
+    if (nvlist_get_nvlist_array(v, "children", &child, &n) != 0)
+        return strcmp(nvlist_string_or(v, "state", ""), state) == 0;
+    for (size_t i = 0; i < n; i++)
+        if (has_state(child[i], state))
+            return true;
+    return false;
+}
+
+static bool has_errors(const struct nvlist *v)
+{
+    struct nvlist **child;
+    size_t n;
+    if (nvlist_uint64_or(v, "read_errors", 0) || nvlist_uint64_or(v, "write_errors", 0) ||
+        nvlist_uint64_or(v, "checksum_errors", 0))
+        return true;
+    if (nvlist_get_nvlist_array(v, "children", &child, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (has_errors(child[i]))
+            return true;
+    return false;
+}
+
+static void device_advice(const struct nvlist *tree, const char **status, const char **action)
+{
+    for (size_t i = 0; i < ARRAY_LEN(troubles); i++)
+        if (has_state(tree, troubles[i].state)) {
+            *status = troubles[i].status;
+            *action = troubles[i].action;
+            return;
+        }
+    if (!has_errors(tree))
+        return;
+    *status = "One or more devices has experienced an unrecoverable error.  An\n"
+              "attempt was made to correct the error.  Applications are unaffected.";
+    *action = "Determine if the device needs to be replaced, and clear the errors\n"
+              "using 'zpool clear' or replace the device with 'zpool replace'.";
+}
+
+static void put_advice(struct server *s, const struct spa_stats *st, const struct nvlist *tree,
+                       struct json_object *o)
 {
     const char *status = "", *action = "";
+    device_advice(tree, &status, &action);
     if (st->suspended) {
         status = "A device could not be written, so the pool takes no more changes.\n"
                  "What was synced before is safe.";
         action = "Make the device available again, then export and import the pool.";
+    } else if (*status) {
+        /* more urgent than what follows */
     } else if (st->version < FEATURE_VERSION) {
         status = "The pool is formatted using a legacy on-disk format.  The pool can\n"
                  "still be used, but some features are unavailable.";
@@ -214,7 +284,7 @@ int op_pool_status(struct call *c)
     if (rc != 0)
         return rc;
     spa_stats(c->s->spa, &st);
-    put_advice(c->s, &st, c->ok);
+    put_advice(c->s, &st, tree, c->ok);
     put_text(c->ok, "scan", "");
     put_text(c->ok, "errors", "No known data errors");
     put_number(c->ok, "error_count", 0);

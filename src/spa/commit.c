@@ -36,7 +36,7 @@ static int write_labels(struct vdev *leaf, void *arg)
     CLEANUP(free_nvlist) struct nvlist *config = NULL;
     CLEANUP_FREE unsigned char *packed = NULL;
     size_t n;
-    if (!leaf->device)
+    if (!leaf->device || !vdev_readable(leaf))
         return 0;
     int rc = spa_config_label(l->spa, leaf, l->txg, &config);
     if (rc == 0)
@@ -46,7 +46,9 @@ static int write_labels(struct vdev *leaf, void *arg)
     rc = label_write_pair(leaf->device, leaf->psize, l->pair, packed, n);
     if (rc == 0)
         l->done++;
-    else if (l->first_error == 0)
+    else
+        vdev_set_failed(leaf); /* the next txg will do without it */
+    if (rc != 0 && l->first_error == 0)
         l->first_error = err_prefix(rc, "label of %s", leaf->path);
     return rc == -ENAMETOOLONG ? rc : 0;
 }
@@ -77,12 +79,14 @@ struct ring {
 static int write_uberblock(struct vdev *leaf, void *arg)
 {
     struct ring *r = arg;
-    if (!leaf->device || leaf->top->metaslab_array == 0)
+    if (!leaf->device || !vdev_readable(leaf) || leaf->top->metaslab_array == 0)
         return 0;
     int rc = uberblock_write(leaf->device, leaf->psize, leaf->top->ashift, r->ub, false);
     if (rc == 0)
         r->done++;
-    else if (r->first_error == 0)
+    else
+        vdev_set_failed(leaf);
+    if (rc != 0 && r->first_error == 0)
         r->first_error = err_prefix(rc, "uberblock on %s", leaf->path);
     return 0;
 }
@@ -110,14 +114,12 @@ static void next_uberblock(struct spa *spa, uint64_t txg, const struct blkptr *r
     ub->big = false;
 }
 
-/* Everything of the txg has been written; after this it is the pool. */
+/* Everything of the txg has been written and flushed; after this it is the pool. */
 int spa_commit(struct spa *spa, uint64_t txg, const struct blkptr *root, bool labels)
 {
     struct uberblock ub;
     next_uberblock(spa, txg, root, &ub);
-    int rc = vdev_flush(spa->pool.root);
-    if (rc == 0 && labels)
-        rc = write_label_pair(spa, txg, LABEL_PAIR_FIRST);
+    int rc = labels ? write_label_pair(spa, txg, LABEL_PAIR_FIRST) : 0;
     if (rc == 0)
         rc = write_uberblocks(spa, &ub);
     if (rc != 0)

@@ -142,6 +142,58 @@ static void free_tree(struct vdev **root)
         vdev_tree_free(*root);
 }
 
+static int add_leaf(const struct spa_create_args *args, const char *path, struct env *env,
+                    struct vdev *parent)
+{
+    CLEANUP(free_tree) struct vdev *leaf = NULL;
+    int rc = args->force ? vdev_leaf_new_forced(&leaf, path, args->ashift, env)
+                         : vdev_leaf_new(&leaf, path, args->ashift, env);
+    if (rc == 0) {
+        leaf->create_txg = TXG_INITIAL;
+        rc = vdev_add_child(parent, leaf);
+    }
+    if (rc == 0)
+        (void)STEAL(leaf);
+    return rc;
+}
+
+/* A mirror or raidz on the next paths. */
+static int add_group(const struct spa_create_args *args, const struct spa_create_group *group,
+                     const char *const *paths, struct env *env, struct vdev *root)
+{
+    CLEANUP(free_tree) struct vdev *v = NULL;
+    int rc = vdev_group_new(&v, group->type, env);
+    for (size_t i = 0; i < group->n && rc == 0; i++)
+        rc = add_leaf(args, paths[i], env, v);
+    if (rc == 0)
+        rc = vdev_group_finish(v);
+    if (rc == 0) {
+        v->create_txg = TXG_INITIAL;
+        rc = vdev_add_child(root, v);
+    }
+    if (rc == 0)
+        (void)STEAL(v);
+    return rc;
+}
+
+static int add_tops(const struct spa_create_args *args, struct env *env, struct vdev *root)
+{
+    const struct spa_create_group single = {NULL, args->npaths};
+    const struct spa_create_group *groups = args->groups ? args->groups : &single;
+    size_t n = args->groups ? args->ngroups : 1, at = 0;
+    int rc = 0;
+    for (size_t g = 0; g < n && rc == 0; g++) {
+        if (groups[g].n > args->npaths - at)
+            return err_set(EINVAL, "missing vdev specification");
+        if (groups[g].type)
+            rc = add_group(args, &groups[g], args->paths + at, env, root);
+        for (size_t i = 0; i < groups[g].n && rc == 0 && !groups[g].type; i++)
+            rc = add_leaf(args, args->paths[at + i], env, root);
+        at += groups[g].n;
+    }
+    return rc;
+}
+
 static int build_tree(const struct spa_create_args *args, struct env *env, struct vdev **out)
 {
     CLEANUP(free_tree) struct vdev *root = NULL;
@@ -150,15 +202,8 @@ static int build_tree(const struct spa_create_args *args, struct env *env, struc
         guid = env->random(env);
     while (guid == 0);
     int rc = vdev_root_new(&root, guid);
-    for (size_t i = 0; i < args->npaths && rc == 0; i++) {
-        struct vdev *leaf;
-        rc = args->force ? vdev_leaf_new_forced(&leaf, args->paths[i], args->ashift, env)
-                         : vdev_leaf_new(&leaf, args->paths[i], args->ashift, env);
-        if (rc == 0) {
-            leaf->create_txg = TXG_INITIAL;
-            rc = vdev_add_child(root, leaf);
-        }
-    }
+    if (rc == 0)
+        rc = add_tops(args, env, root);
     if (rc == 0) {
         root->create_txg = TXG_INITIAL;
         *out = STEAL(root);

@@ -77,14 +77,33 @@ static int go_to_checkpoint(struct spa *spa, const struct objset_ops *ops)
 
 enum open_how { OPEN_READ, OPEN_WRITE, OPEN_INCOMPLETE /* read; devices may be missing */ };
 
-/* Kinds of vdevs that are read, but not yet written. */
+static bool is_type(const struct vdev *v, const char *type)
+{
+    return strcmp(v->kind->type, type) == 0;
+}
+
+/* Vdevs that are read, but not yet written. */
 static int check_kinds(const struct vdev *root)
 {
     for (unsigned i = 0; i < root->children; i++) {
         const struct vdev *top = root->child[i];
-        if (!top->kind->leaf)
+        if (!top->kind->leaf && !is_type(top, "mirror") && !is_type(top, "raidz"))
             return err_set(EROFS, "its %s devices can only be read by this version", top->kind->type);
+        if (vdev_is_expanding(top))
+            return err_set(EROFS, "it has a raidz that is being expanded, which this version cannot "
+                                  "continue");
+        for (unsigned k = 0; k < top->children; k++)
+            if (!top->child[k]->kind->leaf)
+                return err_set(EROFS, "it has a device that is being replaced (%s), which this version "
+                                      "cannot continue", top->child[k]->kind->type);
     }
+    return 0;
+}
+
+/* Others are told which devices were not there, as the reference does. */
+static int note_absent(struct vdev *leaf, void *arg)
+{
+    leaf->not_present = leaf->state == VDEV_CANT_OPEN;
     return 0;
 }
 
@@ -94,6 +113,8 @@ static int open_tree(struct vdev *root, enum open_how how, uint64_t pool_guid, c
     int rc = how == OPEN_WRITE ? check_kinds(root) : 0;
     if (rc == 0)
         rc = vdev_tree_open(root, how == OPEN_WRITE ? VDEV_OPEN_WRITE : 0, pool_guid);
+    if (rc == 0 && how == OPEN_WRITE)
+        rc = vdev_each_leaf(root, note_absent, NULL);
     if (rc != -ENXIO || how != OPEN_INCOMPLETE)
         return rc;
     *missing = strdup(err_text(rc));

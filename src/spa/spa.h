@@ -24,10 +24,18 @@ struct spa;
 /* What a feature gets at creation. */
 enum spa_feature_choice { SPA_FEATURE_DEFAULT, SPA_FEATURE_ON, SPA_FEATURE_OFF };
 
+/* A top-level vdev: takes the next n paths. */
+struct spa_create_group {
+    const char *type;              /* "mirror", "raidz1" to "raidz3"; NULL: each path by itself */
+    size_t n;
+};
+
 struct spa_create_args {
     const char *name;
-    const char *const *paths;      /* each a top-level file or disk */
+    const char *const *paths;      /* files and disks */
     size_t npaths;
+    const struct spa_create_group *groups; /* NULL: each path is a top-level vdev */
+    size_t ngroups;
     unsigned ashift;               /* 0 = by the device */
     bool force;                    /* devices that look in use but are not active */
     bool no_features;              /* -d: start from none */

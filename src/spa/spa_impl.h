@@ -75,6 +75,12 @@ int spa_spacemap_append(struct spa *spa, struct metaslab *m, const struct ranges
                         unsigned pass, struct tx *tx);
 int spa_spacemap_header(struct spa *spa, struct metaslab *m, struct tx *tx);
 
+/* dtl.c: adds the txg to what absent devices have missed, and writes what has changed. */
+int spa_dtl_sync(struct spa *spa, struct tx *tx);
+/* After everything of the txg was sent and flushed: puts devices out of use that have failed. True: somebody
+ * has missed something that the MOS does not say yet. */
+bool spa_dtl_judge(struct spa *spa, struct tx *tx);
+
 /* logmap.c */
 int spa_logmap_open(struct spa *spa);
 int spa_logmap_flush(struct spa *spa, struct tx *tx);

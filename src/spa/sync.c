@@ -21,6 +21,7 @@
 #include "spa/spa_impl.h"
 #include "util/err.h"
 #include "util/log.h"
+#include "vdev/vdev.h"
 
 #define NO_COMPRESS_PASS 8
 #define PASSES_MAX       64
@@ -41,12 +42,21 @@ static int first_pass(struct spa *spa, struct tx *tx)
     return rc;
 }
 
+/* Is this txg going to be an uberblock? The others leave no trace that a device could miss. */
+static bool will_commit(struct spa *spa, struct tx *tx, unsigned pass)
+{
+    return pass > 1 || objset_dirty(spa->mos, tx->txg) || alloc_dirty(&spa->pool, tx->txg) || spa->config_dirty ||
+           spa->empty_txgs;
+}
+
 /* One pass; *changed says whether the MOS was written. *labels gathers the need for new labels. */
 static int one_pass(struct spa *spa, struct tx *tx, unsigned pass, struct blkptr *root, bool *labels,
                     bool *changed)
 {
     bool any = false;
     int rc = pass == 1 ? first_pass(spa, tx) : dsl_sync_again(spa->dsl, tx);
+    if (rc == 0 && will_commit(spa, tx, pass))
+        rc = spa_dtl_sync(spa, tx);
     if (rc == 0 && feature_labels_dirty(spa->dsl))
         spa->config_dirty = true;
     if (rc == 0 && atomic_exchange(&spa->config_dirty, false)) {
@@ -63,39 +73,58 @@ static int one_pass(struct spa *spa, struct tx *tx, unsigned pass, struct blkptr
     return *changed ? objset_sync(spa->mos, tx, root) : 0;
 }
 
-static int converge(struct spa *spa, struct tx *tx, struct blkptr *root, bool *labels, bool *dirty)
+/* What the passes of a txg have come to. */
+struct write_state {
+    struct blkptr root;
+    bool labels; /* must be written */
+    bool dirty;  /* the MOS was written */
+};
+
+/* pass: the next one. */
+static int converge(struct spa *spa, struct tx *tx, unsigned *pass, struct write_state *w)
 {
     bool changed = true;
     int rc = 0;
-    *dirty = false;
-    spa->pool.no_compress = false;
-    for (unsigned pass = 1; changed && rc == 0; pass++) {
-        if (pass > PASSES_MAX)
+    for (unsigned n = 1; changed && rc == 0; n++, ++*pass) {
+        if (n > PASSES_MAX)
             return err_set(EIO, "txg %llu of pool %s does not converge", (unsigned long long)tx->txg,
                            spa->pool.name);
-        if (pass == NO_COMPRESS_PASS)
-            spa->pool.no_compress = true;
-        rc = one_pass(spa, tx, pass, root, labels, &changed);
-        *dirty |= changed;
-        spa->mos_passes = pass;
+        spa->pool.no_compress = *pass >= NO_COMPRESS_PASS;
+        rc = one_pass(spa, tx, *pass, &w->root, &w->labels, &changed);
+        w->dirty |= changed;
+        spa->mos_passes = *pass;
     }
     spa->pool.no_compress = false;
     return rc;
 }
 
-static int write_txg(struct spa *spa, struct tx *tx)
+/* Brings the MOS to rest, and all blocks of the txg to the devices, for good. */
+static int write_round(struct spa *spa, struct tx *tx, unsigned *pass, struct write_state *w)
 {
-    struct blkptr root;
-    bool labels = false, dirty;
-    memcpy(root.w, spa->ub.rootbp, sizeof root.w);
-    int rc = converge(spa, tx, &root, &labels, &dirty);
+    int rc = converge(spa, tx, pass, w);
     if (rc == 0)
         rc = block_batch_submit(&spa->pool, spa->pool.batch);
     int io = block_wait(&spa->pool);
     if (rc == 0)
         rc = io;
-    if (rc == 0 && (dirty || labels || spa->empty_txgs))
-        rc = spa_commit(spa, tx->txg, &root, labels);
+    if (rc == 0 && (w->dirty || w->labels || spa->empty_txgs))
+        rc = vdev_flush(spa->pool.root);
+    return rc;
+}
+
+/* A device that fails while it is written to has missed something, which the MOS must say; that is
+ * found out only when everything is written, the MOS too. So a few blocks of it are written once
+ * more, until no other device fails. */
+static int write_txg(struct spa *spa, struct tx *tx)
+{
+    struct write_state w = {.labels = false};
+    unsigned pass = 1;
+    memcpy(w.root.w, spa->ub.rootbp, sizeof w.root.w);
+    int rc = write_round(spa, tx, &pass, &w);
+    while (rc == 0 && spa_dtl_judge(spa, tx) && w.dirty)
+        rc = write_round(spa, tx, &pass, &w);
+    if (rc == 0 && (w.dirty || w.labels || spa->empty_txgs))
+        rc = spa_commit(spa, tx->txg, &w.root, w.labels);
     return rc;
 }
 

@@ -9,6 +9,7 @@
 
 #include "dmu/dnode.h"
 #include "dmu/zap.h"
+#include "pool/txg.h"
 #include "spa/spa_impl.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
@@ -106,8 +107,7 @@ static int read_dtl(struct spa *spa, uint64_t object, struct rangeset *missing)
     return rc ? rc : spacemap_apply(missing, 0, UINT64_MAX, 0, words, head[1], BYTES_HOST_BIG);
 }
 
-/* A list that cannot be read only means that the device's blocks are found out to be old one by
- * one. */
+/* A list that cannot be read: the device may lack anything. */
 static int load_dtl(struct vdev *leaf, void *arg)
 {
     struct rangeset *missing = leaf->dtl_object ? rangeset_new() : NULL;
@@ -115,14 +115,16 @@ static int load_dtl(struct vdev *leaf, void *arg)
         return 0;
     if (!missing)
         return -ENOMEM;
-    int rc = read_dtl(arg, leaf->dtl_object, missing);
-    if (rc != 0)
-        log_warn("what %s has missed is not known: %s", leaf->path ? leaf->path : "a device",
-                 err_text(rc));
+    struct spa *spa = arg;
+    int rc = read_dtl(spa, leaf->dtl_object, missing);
     if (rc != 0 || rangeset_count(missing) == 0)
         rangeset_free(missing);
     else
         vdev_set_dtl(leaf, missing);
+    if (rc == 0)
+        return 0;
+    log_warn("what %s has missed is not known: %s", leaf->path ? leaf->path : "a device", err_text(rc));
+    vdev_missed(leaf, TXG_INITIAL, spa->ub.txg + 1);
     return 0;
 }
 

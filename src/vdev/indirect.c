@@ -324,6 +324,7 @@ static void submit(struct vdev *v, struct vdev_io *io)
                                       .size = p.item[i].size,
                                       .data = data,
                                       .birth = io->birth,
+                                      .repair = io->repair,
                                       .done = part_done,
                                       .arg = x};
         data += p.item[i].size;

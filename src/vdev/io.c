@@ -54,6 +54,7 @@ struct flush {
     struct flush_one {
         struct device_io io;
         struct flush *all;
+        struct vdev *leaf;
         int rc; /* of this leaf; 0 if it has nothing to flush */
     } * one;    /* by leaf, in tree order */
     unsigned used, room;
@@ -66,6 +67,8 @@ static void flush_done(struct device_io *io, int rc)
     struct flush_one *one = (struct flush_one *)io;
 
     one->rc = rc;
+    if (rc)
+        vdev_set_failed(one->leaf);
     vdev_wait_done(&one->all->wait, 0);
 }
 
@@ -81,7 +84,7 @@ static int flush_leaf(struct vdev *leaf, void *arg)
     struct flush_one *one = &f->one[f->used++];
     struct device_info info = {.writable = false};
 
-    *one = (struct flush_one){.io = {.op = DEVICE_FLUSH, .done = flush_done}, .all = f};
+    *one = (struct flush_one){.io = {.op = DEVICE_FLUSH, .done = flush_done}, .all = f, .leaf = leaf};
     if (leaf->device && vdev_readable(leaf))
         device_info(leaf->device, &info);
     if (info.writable)

@@ -93,6 +93,11 @@ void leaf_finish(struct vdev_io *io, int rc)
 
     if (io->write)
         leaf_ahead_forget(leaf_queue_ahead(v), io->offset, io->size);
+    if (rc && io->write) {
+        if (!io->repair)
+            vdev_missed(v, io->birth, io->birth + 1);
+        vdev_set_failed(v);
+    }
     if (rc) {
         count(io->write ? &v->stats.write_errors : &v->stats.read_errors, 1);
         rc = err_set(EIO, "%s: %s %zu bytes at %llu failed: %s", v->device->path,

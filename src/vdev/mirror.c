@@ -86,6 +86,7 @@ static void write_again(struct vdev *child, uint64_t offset, const void *data, s
                          .size = size,
                          .data = (void *)(uintptr_t)data,
                          .birth = birth,
+                         .repair = true,
                          .done = write_done,
                          .arg = &w};
 

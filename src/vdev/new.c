@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nvlist/nvlist.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/env.h"
@@ -70,7 +71,7 @@ int vdev_leaf_on_device(struct vdev **out, struct device *device, unsigned ashif
     v->top = v;
     v->asize = v->kind->asize(v);
     v->metaslab_shift = size_metaslab_shift(v->asize);
-    v->deflate_ratio = (unsigned)(131072 / (v->kind->psize_to_asize(v, 131072, 0) >> 9));
+    v->deflate_ratio = vdev_deflate_ratio(v);
     vdev_set_state(v, VDEV_HEALTHY, NULL);
     *out = STEAL(v);
     return 0;
@@ -110,6 +111,59 @@ int vdev_leaf_new(struct vdev **out, const char *path, unsigned ashift, struct e
         return rc;
     }
     return vdev_leaf_on_device(out, d, ashift, env);
+}
+
+/* The parity in "raidz", "raidz2", ...; 0: not such a word. */
+static unsigned raidz_word(const char *word)
+{
+    if (strncmp(word, "raidz", 5) != 0)
+        return 0;
+    if (word[5] == '\0')
+        return 1;
+    return word[5] >= '1' && word[5] <= '3' && word[6] == '\0' ? (unsigned)(word[5] - '0') : 0;
+}
+
+int vdev_group_new(struct vdev **out, const char *word, struct env *env)
+{
+    struct vdev *v CLEANUP(cleanup_vdev) = NULL;
+    struct nvlist *config CLEANUP_NVLIST = nvlist_new();
+    unsigned nparity = raidz_word(word);
+    bool mirror = strcmp(word, "mirror") == 0;
+    int rc = 0;
+
+    if (!mirror && nparity == 0)
+        return err_set(EINVAL, "new vdevs of type '%s' are not supported", word);
+    v = vdev_new(mirror ? &vdev_kind_mirror : &vdev_kind_raidz);
+    if (!v || !config)
+        return -ENOMEM;
+    v->guid = random_guid(env);
+    v->top = v;
+    if (nparity)
+        rc = nvlist_add_uint64(config, "nparity", nparity);
+    if (rc == 0 && v->kind->parse)
+        rc = v->kind->parse(v, config);
+    if (rc == 0 && nparity)
+        v->other = STEAL(config);
+    if (rc == 0)
+        *out = STEAL(v);
+    return rc;
+}
+
+int vdev_group_finish(struct vdev *v)
+{
+    int rc = v->kind->check(v);
+
+    if (rc)
+        return rc;
+    for (unsigned i = 0; i < v->children; i++)
+        v->ashift = MAX(v->ashift, v->child[i]->ashift);
+    rc = v->kind->open(v, 0);
+    if (rc)
+        return rc;
+    v->asize = v->kind->asize(v);
+    v->metaslab_shift = size_metaslab_shift(v->asize);
+    v->deflate_ratio = vdev_deflate_ratio(v);
+    return 0;
 }
 
 int vdev_root_new(struct vdev **out, uint64_t guid)

@@ -71,7 +71,7 @@ static void finish_top(struct vdev *v)
         return;
     if (v->asize == 0)
         v->asize = asize;
-    v->deflate_ratio = (unsigned)(131072 / (v->kind->psize_to_asize(v, 131072, 0) >> 9));
+    v->deflate_ratio = vdev_deflate_ratio(v);
 }
 
 static void open_vdev(struct vdev *v, const struct opening *o)

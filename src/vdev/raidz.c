@@ -308,6 +308,13 @@ void raidz_set_reflow(struct vdev *v, uint64_t offset, unsigned state)
     z->reflow_state = state;
 }
 
+bool vdev_is_expanding(const struct vdev *v)
+{
+    const struct raidz *z = v->private;
+
+    return v->kind == &vdev_kind_raidz && z->expanding;
+}
+
 unsigned raidz_nparity(const struct vdev *v)
 {
     const struct raidz *z = v->private;

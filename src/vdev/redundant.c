@@ -3,10 +3,9 @@
 #include <stdio.h>
 
 #include "util/bytes.h"
-#include "util/rangeset.h"
 #include "vdev/vdev_impl.h"
 
-static bool is_mirror(const struct vdev *v)
+bool vdev_is_mirror(const struct vdev *v)
 {
     return v->kind == &vdev_kind_mirror || v->kind == &vdev_kind_replacing ||
            v->kind == &vdev_kind_spare;
@@ -14,7 +13,7 @@ static bool is_mirror(const struct vdev *v)
 
 unsigned vdev_spare_children(const struct vdev *v)
 {
-    if (is_mirror(v))
+    if (vdev_is_mirror(v))
         return v->children - 1;
     return v->kind == &vdev_kind_raidz   ? raidz_nparity(v)
            : v->kind == &vdev_kind_draid ? draid_nparity(v)
@@ -49,25 +48,6 @@ uint64_t smallest_child(const struct vdev *v)
         any = true;
     }
     return any ? smallest : 0;
-}
-
-bool vdev_lacks(const struct vdev *v, uint64_t birth)
-{
-    if (v->dtl)
-        return rangeset_overlaps(v->dtl, birth, birth + 1);
-    if (!is_mirror(v))
-        return false;
-    for (unsigned i = 0; i < v->children; i++)
-        if (vdev_readable(v->child[i]) && !vdev_lacks(v->child[i], birth))
-            return false;
-    return true;
-}
-
-void vdev_set_dtl(struct vdev *leaf, struct rangeset *missing)
-{
-    if (leaf->dtl)
-        rangeset_free(leaf->dtl);
-    leaf->dtl = missing;
 }
 
 static int leaf_writable(struct vdev *leaf, void *arg)

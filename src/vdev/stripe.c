@@ -223,6 +223,7 @@ void stripe_heal(struct stripe_map *m, uint64_t birth)
         col->rc = write ? COLUMN_WANTED : COLUMN_READ;
         col->pad = false;
     }
+    m->repair = true;
     stripe_run(m, true, birth); /* what fails is counted by the device */
 }
 
@@ -313,6 +314,7 @@ void stripe_submit(struct stripe_map *m, struct vdev_io *io)
         return;
     }
     *s = (struct submitted){m, io};
+    m->repair = io->repair;
     rc = io->write ? plan_write(m) : stripe_plan(m, io->birth);
     if (rc)
         submitted_end(s, rc);

@@ -45,6 +45,7 @@ struct stripe {
 struct stripe_map {
     struct vdev *v;
     unsigned nparity, stripes, cols;
+    bool repair; /* what is written is on other devices already (struct vdev_io) */
     bool whole; /* parity and data alternate on the devices: parity is read with the data */
     struct stripe *stripe;
     struct stripe_column *col;

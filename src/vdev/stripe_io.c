@@ -58,6 +58,7 @@ static int add_run(struct stripe_step *s, unsigned c, uint64_t birth)
                              .offset = col->offset,
                              .size = col->size,
                              .data = col->data,
+                             .repair = s->m->repair,
                              .birth = birth};
     col->next = 0;
     return 0;
@@ -76,6 +77,7 @@ static int add_zeros(struct stripe_step *s, unsigned c, uint64_t birth)
                              .offset = col->offset + col->size,
                              .size = 1ull << s->m->v->top->ashift,
                              .data = (void *)(uintptr_t)zeros,
+                             .repair = s->m->repair,
                              .birth = birth};
     return 0;
 }

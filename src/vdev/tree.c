@@ -14,6 +14,7 @@ struct vdev *vdev_new(const struct vdev_kind *kind)
     if (v) {
         v->kind = kind;
         v->deflate_ratio = 512;
+        pthread_mutex_init(&v->dtl_lock, NULL);
         vdev_set_state(v, VDEV_CLOSED, NULL);
     }
     return v;
@@ -30,6 +31,7 @@ void vdev_free(struct vdev *v)
     if (v->kind->free)
         v->kind->free(v);
     vdev_set_dtl(v, NULL);
+    pthread_mutex_destroy(&v->dtl_lock);
     free(v->child);
     free(v->path);
     free(v->in_use);

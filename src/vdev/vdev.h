@@ -10,6 +10,7 @@
 #ifndef VDEV_VDEV_H
 #define VDEV_VDEV_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ struct vdev_io {
     size_t size;          /* bytes, multiple of 1 << ashift */
     void *data;
     uint64_t birth;       /* physical birth txg of the block: which copies can have it */
+    bool repair;          /* a write of what is on the other devices already: failing, nothing more is lost */
     void (*done)(struct vdev_io *io, int rc);
     void *arg;
     struct device_io device_io; /* the leaf's */
@@ -115,7 +117,12 @@ struct vdev {
     char *path;
     char *in_use;                    /* the sentence about who has the device locked, or NULL */
     uint64_t dtl_object;
+    pthread_mutex_t dtl_lock;        /* guards the next three */
     struct rangeset *dtl;            /* txgs it may lack, NULL if none is known */
+    bool dtl_changed;                /* since it was last written into the MOS */
+    bool dtl_lost;                   /* there was no memory for it: it may lack anything */
+    bool lacking;                    /* atomic: dtl is not empty */
+    bool failed;                     /* atomic: a write or flush failed that nobody has dealt with */
     bool whole_disk, offline, faulted, not_present, is_spare;
     bool faulted_by_hand;            /* aux_state is external (01 5.1) */
 
@@ -156,6 +163,11 @@ int vdev_leaf_on_device(struct vdev **out, struct device *device, unsigned ashif
 int vdev_leaf_new(struct vdev **out, const char *path, unsigned ashift, struct env *env);
 int vdev_leaf_new_forced(struct vdev **out, const char *path, unsigned ashift, struct env *env);
 int vdev_root_new(struct vdev **out, uint64_t guid);
+/* A new redundant vdev, still without children: "mirror", "raidz" (the same as "raidz1") to "raidz3".
+ * Leaves are added with vdev_add_child; finish then decides ashift (the largest of theirs), sizes
+ * (the smallest child counts) and state. -EINVAL: not such a word; the wrong number of children. */
+int vdev_group_new(struct vdev **out, const char *word, struct env *env);
+int vdev_group_finish(struct vdev *group);
 int vdev_add_child(struct vdev *parent, struct vdev *child);
 
 uint64_t vdev_guid_sum(const struct vdev *root);
@@ -174,7 +186,7 @@ void vdev_submit(struct vdev_io *io);
  * not there are left out. What is wrong is counted, reported and, on writable devices, written again.
  * 0: data has the block, whatever was wrong; else as vdev_read. */
 int vdev_scrub(struct vdev *top, uint64_t offset, void *data, size_t size, const struct vdev_scrub *s);
-int vdev_flush(struct vdev *root);                /* write caches of all writable leaves */
+int vdev_flush(struct vdev *root);                /* write caches of all writable leaves; marks the failed */
 void vdev_discard(struct vdev *top, uint64_t offset, uint64_t size); /* hint, errors ignored */
 
 /* What only the pool knows, to be handed over before blocks are read. Progress of a RAID-Z expansion,
@@ -185,6 +197,7 @@ void vdev_set_reflow(struct vdev *root, uint64_t offset, unsigned state);
  * they are damaged. Without a mapping nothing of an indirect vdev can be read. */
 int vdev_set_mapping(struct vdev *top, const void *entries, size_t n);
 bool vdev_is_indirect(const struct vdev *v);
+bool vdev_is_expanding(const struct vdev *v); /* a raidz to which a device is being added */
 uint64_t vdev_mapping_object(const struct vdev *indirect); /* MOS object, 0 if it has none */
 
 /* The txgs whose blocks a leaf may lack (01 21), as a set of [start, end); the leaf takes it over. It
@@ -192,10 +205,31 @@ uint64_t vdev_mapping_object(const struct vdev *indirect); /* MOS object, 0 if i
 struct rangeset;
 void vdev_set_dtl(struct vdev *leaf, struct rangeset *missing);
 
+/*
+ * The same while the pool is written, from any thread. Failed writes and flushes mark their leaf (failed);
+ * the writes also add the birth of their block. The txg in sync then has to see to it that the sets
+ * are in the MOS before it becomes the pool.
+ */
+void vdev_missed(struct vdev *leaf, uint64_t from, uint64_t to);      /* adds [from, to) */
+int vdev_caught_up(struct vdev *leaf, uint64_t from, uint64_t to);    /* takes it out; -ENOMEM */
+bool vdev_dtl_bounds(struct vdev *leaf, uint64_t *first, uint64_t *last); /* false: it lacks nothing */
+bool vdev_dtl_changed(struct vdev *leaf);
+int vdev_dtl_copy(struct vdev *leaf, struct rangeset *out); /* and takes it for written; -ENOMEM */
+bool vdev_take_failed(struct vdev *leaf); /* asks for the mark and takes it off */
+void vdev_set_failed(struct vdev *leaf);
+
+/* Is it part of something that can do without it at least when all else is well? */
+bool vdev_redundant(const struct vdev *leaf);
+/* Could all blocks of its top-level vdev be read without it now? Devices that lack something count as
+ * absent. */
+bool vdev_dispensable(const struct vdev *leaf);
+/* Sets the state of a leaf, and those of the vdevs above it accordingly. The device stays open. */
+void vdev_change_state(struct vdev *leaf, enum vdev_state state, const char *why);
+
 /* May it be read or written now? */
 static inline bool vdev_readable(const struct vdev *v)
 {
-    return v->state >= VDEV_DEGRADED;
+    return __atomic_load_n(&v->state, __ATOMIC_ACQUIRE) >= VDEV_DEGRADED;
 }
 
 /* The unit to which compressed sizes are rounded (02 6.2 min_alloc). */

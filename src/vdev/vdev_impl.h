@@ -16,8 +16,8 @@ void vdev_free(struct vdev *v);
 /* Sets state and reason; why is a static string or NULL. */
 static inline void vdev_set_state(struct vdev *v, enum vdev_state state, const char *why)
 {
-    v->state = state;
     v->why = why;
+    __atomic_store_n(&v->state, state, __ATOMIC_RELEASE);
 }
 
 /* Sizes from the device: psize and asize of a leaf. -EOVERFLOW if it is too small. */
@@ -28,6 +28,7 @@ int leaf_measure(struct vdev *leaf, uint64_t device_size);
 int redundant_open(struct vdev *v, unsigned flags);
 /* How many of v's children may be unreadable while v is not. */
 unsigned vdev_spare_children(const struct vdev *v);
+bool vdev_is_mirror(const struct vdev *v); /* also of the temporary kinds */
 uint64_t smallest_child(const struct vdev *v); /* asize of the smallest readable one, 0 if none */
 /* May it lack blocks born in this txg? Of an interior vdev: so much of it that it cannot be read.
  */
@@ -52,6 +53,13 @@ unsigned raidz_nparity(const struct vdev *v);
 unsigned draid_nparity(const struct vdev *v);
 void draid_print_name(const struct vdev *v, char *out, size_t cap);
 bool dspare_usable(const struct vdev *v);
+
+/* Of a top-level vdev whose ashift is known (05 8.1). */
+static inline unsigned vdev_deflate_ratio(const struct vdev *top)
+{
+    enum { USUAL_BLOCK = 131072 };
+    return (unsigned)(USUAL_BLOCK / (top->kind->psize_to_asize(top, USUAL_BLOCK, 0) >> 9));
+}
 
 /* Common to plain vdevs: a block takes its size rounded up to whole sectors. */
 uint64_t plain_psize_to_asize(const struct vdev *v, uint64_t psize, uint64_t birth);

@@ -1,9 +1,12 @@
 /* The devices of zpool create: words, counts, paths and the layout that -n shows. */
 #include "cli_test.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/vdev_spec_impl.h"
+#include "util/err.h"
 
 static char dir[] = "/tmp/tarn-spec-XXXXXX";
 static char file[8][64];
@@ -82,13 +85,50 @@ static void layout(void **state)
              "\t    %s\n\t    %s\n\t    %s\n\tlogs\n\t  %s\n\tcache\n\t  %s\n\tspares\n\t  %s\n",
              file[0], file[1], file[2], file[3], file[5], file[6], file[4]);
     assert_string_equal(out.text, want);
-    assert_string_equal(vdev_spec_unsupported(&s), "raidz2");
+    assert_string_equal(vdev_spec_unsupported(&s), "spares");
+    vdev_spec_free(&s);
+    assert_int_equal(parse(&s, "draid 0 1 2"), 0);
+    assert_string_equal(vdev_spec_unsupported(&s), "draid");
     vdev_spec_free(&s);
     assert_int_equal(parse(&s, "0 1"), 0);
     assert_null(vdev_spec_unsupported(&s));
     assert_int_equal(s.n, 1);
     assert_int_equal(s.group[0].n, 2);
     vdev_spec_free(&s);
+}
+
+static void refuse_replication(const char *words, const char *why)
+{
+    struct vdev_spec s;
+    assert_int_equal(parse(&s, words), 0);
+    assert_int_equal(vdev_spec_check_replication(&s), why ? -EBUSY : 0);
+    if (why)
+        assert_string_equal(err_text(-EBUSY), why);
+    vdev_spec_free(&s);
+}
+
+/* The sentences of the reference. */
+static void replication(void **state)
+{
+    const char *level = "mismatched replication level: ";
+    char text[200];
+    refuse_replication("0 1 2", NULL);
+    refuse_replication("mirror 0 1 mirror 2 3", NULL);
+    refuse_replication("raidz 0 1 2 raidz1 3 4", NULL);
+    refuse_replication("mirror 0 1 raidz 2 3 4", NULL);
+    snprintf(text, sizeof text, "%sboth file and mirror vdevs are present", level);
+    refuse_replication("0 mirror 1 2", text);
+    snprintf(text, sizeof text, "%sraidz and raidz vdevs with different redundancy, 1 vs. 2 are present",
+             level);
+    refuse_replication("raidz 0 1 2 raidz2 3 4 5", text);
+    snprintf(text, sizeof text,
+             "%sraidz and mirror vdevs with different redundancy, 2 vs. 1 (2-way) are present", level);
+    refuse_replication("mirror 0 1 raidz2 2 3 4 5", text);
+    snprintf(text, sizeof text, "%sboth 2-way and 3-way mirror vdevs are present", level);
+    refuse_replication("mirror 0 1 mirror 2 3 4", text);
+    assert_int_equal(truncate(file[6], 200 << 20), 0);
+    refuse_replication("raidz2 0 1 6", "raidz contains devices of different sizes");
+    assert_int_equal(truncate(file[6], 0), 0);
 }
 
 /* A new file system must not be lost by naming the wrong device. */
@@ -110,6 +150,7 @@ int main(void)
         cmocka_unit_test(counts),
         cmocka_unit_test(paths),
         cmocka_unit_test(layout),
+        cmocka_unit_test(replication),
         cmocka_unit_test(contents),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

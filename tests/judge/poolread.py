@@ -1,5 +1,5 @@
 """A small, slow, independent reader of pools on image files: the second opinion beside the
-reference. Reads top-level vdevs that are a file, a disk or a mirror; every object, ZAP, space map.
+reference. Reads top-level vdevs that are a file, a disk, a mirror or a RAID-Z; every object, ZAP, space map.
 
 Nothing here is shared with Tarn's own code, on purpose."""
 import hashlib
@@ -132,6 +132,10 @@ def decompress(kind, raw, size):
 
 # ---- block pointers
 
+# Of the top-level vdevs of the pool that is being read: how many bytes 512 allocated ones count.
+RATIOS = {}
+
+
 class BlockPointer:
     __slots__ = ('raw', 'w')
 
@@ -174,8 +178,8 @@ class BlockPointer:
         return found
 
     def allocated(self):
-        """Charged bytes; equal to the allocated ones where no vdev is a RAID-Z."""
-        return sum(dva[2] for dva in self.dvas())
+        """Charged bytes: what is allocated, on a RAID-Z without the share of parity."""
+        return sum((size >> 9) * RATIOS.get(vdev, 512) for vdev, _, size, _ in self.dvas())
 
     def physical(self):
         return 0 if self.embedded or self.hole else self.psize
@@ -283,17 +287,43 @@ def self_checksummed(raw, off):
 
 
 class TopVdev:
-    """A top-level vdev: its leaves hold the same bytes each."""
+    """A top-level vdev: its leaves hold the same bytes each, or it is a RAID-Z."""
 
     def __init__(self, tree):
         self.id, self.ashift, self.ms_shift = tree['id'], tree['ashift'], tree['metaslab_shift']
         self.asize, self.ms_array = tree['asize'], tree['metaslab_array']
         self.type = tree['type']
-        self.leaves = []
+        self.parity = tree.get('nparity', 0)
+        self.order = [c['guid'] for c in tree['children']] if 'children' in tree else [tree['guid']]
+        self.leaves = {}
         self.count = self.asize >> self.ms_shift
         self.unit = 1 << self.ashift
         # One byte per allocation unit: 1 is allocated.
         self.map = bytearray(self.count << self.ms_shift - self.ashift)
+        RATIOS[self.id] = 131072 // (self.allocation(131072) >> 9)
+
+    def allocation(self, size):
+        """What a block of this size takes."""
+        sectors = round_up(size, self.unit) // self.unit
+        if self.parity:
+            sectors += self.parity * -(-sectors // (len(self.order) - self.parity))
+            sectors = round_up(sectors, self.parity + 1)
+        return sectors * self.unit
+
+    def copies(self, off, size):
+        """The bytes at off as each leaf has them; of a RAID-Z just once, without using parity."""
+        if not self.parity:
+            return [leaf.read(off + DATA_START, size) for leaf in self.leaves.values()]
+        n, first = len(self.order), off // self.unit
+        sectors = round_up(size, self.unit) // self.unit
+        rows, rest = divmod(sectors, n - self.parity)
+        places = [((first + c) % n, (first + c) // n * self.unit,
+                   (rows + (rest > 0 and c < rest + self.parity)) * self.unit) for c in range(n)]
+        if self.parity == 1 and off & 0x100000:
+            a, b = places[:2]
+            places[:2] = (b[0], b[1], a[2]), (a[0], a[1], b[2])
+        return [b''.join(self.leaves[self.order[child]].read(at + DATA_START, length)
+                         for child, at, length in places[self.parity:])[:size]]
 
 
 class Pool:
@@ -306,10 +336,10 @@ class Pool:
         self.tops = {}
         for d in devices:
             tree = d.config['vdev_tree']
-            if tree['type'] not in ('file', 'disk', 'mirror'):
+            if tree['type'] not in ('file', 'disk', 'mirror', 'raidz'):
                 raise NotImplementedError(f"vdev type {tree['type']}")
             top = self.tops.setdefault(tree['id'], TopVdev(tree))
-            top.leaves.append(d)
+            top.leaves[d.config['guid']] = d
         (self.txg, _), self.uberblock = max(
             (d.best_uberblock(self.tops[d.config['vdev_tree']['id']].ashift) for d in devices),
             key=lambda best: best[0])
@@ -320,7 +350,7 @@ class Pool:
     def raw_at(self, vdev, off, size):
         if vdev not in self.tops:
             raise NotImplementedError(f'top-level vdev {vdev} has no image (removed, or missing)')
-        return [leaf.read(off + DATA_START, size) for leaf in self.tops[vdev].leaves]
+        return self.tops[vdev].copies(off, size)
 
     def gang_members(self, vdev, off, bp):
         """The pointers in a gang header, from the first good copy."""
@@ -358,7 +388,7 @@ class Pool:
         """Everything the pointer holds on disk, gang members included: (vdev, offset, bytes)."""
         for vdev, off, asize, gang in bp.dvas():
             if gang:
-                yield vdev, off, self.tops[vdev].unit
+                yield vdev, off, self.tops[vdev].allocation(512)
                 for member in self.gang_members(vdev, off, bp):
                     yield from self.segments(member)
             else:

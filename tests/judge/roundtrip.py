@@ -28,8 +28,8 @@ from lab import Failure, Lab, Report, need_program, seed, zfs, zpool
 
 
 class Case:
-    def __init__(self, name, sizes, options=(), datasets=(), fill=(fills.tree,)):
-        self.name, self.sizes, self.options = name, sizes, options
+    def __init__(self, name, sizes, options=(), datasets=(), fill=(fills.tree,), layout=''):
+        self.name, self.sizes, self.options, self.layout = name, sizes, options, layout
         self.datasets, self.fill = datasets, fill
 
 
@@ -63,6 +63,22 @@ CASES = [
         ('gone', ''), ('large', 'recordsize=1M')], fill=[fills.tree, fills.churn]),
     Case('g20', ['20G'], o('ashift=12'), fill=[fills.full_tree, fills.big]),
     Case('g20x4', ['5G'] * 4, o('ashift=9'), fill=[fills.tree, fills.many, fills.big]),
+    Case('m2', ['128M'] * 2, o('ashift=12'), fill=[fills.tree, fills.churn], layout='mirror:2'),
+    Case('raid10', ['128M'] * 7, ['-f', *o('ashift=9')], fill=[fills.tree, fills.big],
+         layout='mirror:2 mirror:3 mirror:2'),
+    Case('z1', ['128M'] * 3, o('ashift=9'), fill=[fills.tree, fills.churn], layout='raidz1:3'),
+    Case('z1k4', ['128M'] * 5, o('ashift=12 O:recordsize=4K'), fill=[fills.tree, fills.big],
+         layout='raidz1:5'),
+    Case('z2', ['128M', '128M', '140M', '132M'], o('ashift=12'), fill=[fills.tree, fills.many],
+         layout='raidz2:4'),
+    Case('z3', ['128M'] * 8, o('ashift=9 O:recordsize=1M O:compression=off'),
+         fill=[fills.tree, fills.big], layout='raidz3:8'),
+    Case('raid50', ['128M'] * 7, o('ashift=12'), fill=[fills.tree, fills.churn],
+         layout='raidz1:3 raidz1:4'),
+    Case('raid60', ['128M'] * 8, o('ashift=13'), fill=[fills.tree, fills.big],
+         layout='raidz2:4 raidz2:4'),
+    Case('mixed', ['128M'] * 6, ['-f', *o('ashift=12')], fill=[fills.tree, fills.churn],
+         layout='raidz1:3 mirror:2 '),
 ]
 COMPARED = 'compression,checksum,recordsize,atime,relatime,xattr,acltype,quota,reservation,' \
            'readonly,exec,setuid,devices,canmount,org.example:note'
@@ -119,7 +135,7 @@ class Trip:
             self.alive = self.report.check(f'{self.case.name} {what}', function, *args)
 
     def write(self):
-        self.pool.create(self.case.options)
+        self.pool.create(self.case.options, self.case.layout)
         for name, options in self.case.datasets:
             zfs('create', *o(options), f'{self.pool.name}/{name}')
         for fill in self.case.fill:

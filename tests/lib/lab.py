@@ -167,8 +167,14 @@ class Pool:
         self.mnt = os.path.join(home, 'mnt')
         self.last_pid = None
 
-    def create(self, options=()):
-        zpool('create', '-m', self.mnt, *options, self.name, *self.vdevs)
+    def create(self, options=(), layout=''):
+        """layout: 'mirror:2 mirror:2' groups the vdevs in order; without one each is for itself."""
+        left, words = list(self.vdevs), []
+        for group in layout.split():
+            word, n = group.split(':')
+            words += [word, *left[:int(n)]]
+            del left[:int(n)]
+        zpool('create', '-m', self.mnt, *options, self.name, *words, *left)
         self.pid()
         return self
 

@@ -370,6 +370,72 @@ static void missed_txgs(void **state)
     }
 }
 
+/* A failed write is good as a whole, and known to have been missed; a failed repair changes nothing. */
+static void failed_writes_are_noted(void **state)
+{
+    static const struct shape kinds[] = {{.type = "mirror", .disks = 2, .ashift = 9},
+                                         {.type = "raidz", .disks = 4, .nparity = 1, .ashift = 9}};
+    struct env env = test_env();
+
+    for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+        unsigned char data[3 * 512];
+        struct block b = {.offset = 0, .size = sizeof data, .birth = 60, .data = data};
+        uint64_t first = 0, last = 0;
+        struct lab lab;
+        lab_new(&lab, &kinds[i]);
+        struct vdev *bad = lab.disk[1].leaf, *good = lab.disk[0].leaf;
+        test_fill(&env, data, sizeof data);
+        assert_false(vdev_dtl_bounds(bad, &first, &last));
+        lab.disk[1].dead = true;
+        assert_int_equal(lab_submit(&lab, true, 0, data, sizeof data, 60), 0);
+        assert_true(vdev_take_failed(bad));
+        assert_false(vdev_take_failed(bad));
+        assert_false(vdev_take_failed(good));
+        assert_true(vdev_dtl_bounds(bad, &first, &last));
+        assert_int_equal(first, 60);
+        assert_int_equal(last, 60);
+        assert_true(vdev_dtl_changed(bad));
+        assert_false(vdev_dtl_changed(good));
+        assert_int_equal(lab_read(&lab, &b), 0);
+        /* The others cannot be done without now, this one can. */
+        assert_true(vdev_dispensable(bad));
+        assert_false(vdev_dispensable(good));
+        vdev_change_state(bad, VDEV_FAULTED, "too many errors");
+        assert_int_equal(lab.top->state, VDEV_DEGRADED);
+        assert_int_equal(lab.root->state, VDEV_DEGRADED);
+        lab.disk[1].dead = false;
+        vdev_change_state(bad, VDEV_HEALTHY, NULL);
+        assert_int_equal(lab.root->state, VDEV_HEALTHY);
+        assert_int_equal(vdev_caught_up(bad, 0, 61), 0);
+        assert_false(vdev_dtl_bounds(bad, &first, &last));
+        /* Wrong bytes are found and cannot be mended. */
+        assert_int_equal(lab_submit(&lab, true, 0, data, sizeof data, 60), 0);
+        struct rangeset *written = rangeset_new();
+        assert_int_equal(vdev_dtl_copy(bad, written), 0);
+        rangeset_free(written);
+        lab_spoil(&lab, 1, &env, 65536);
+        lab.disk[1].dead = true;
+        for (unsigned k = 0; k < 5; k++)
+            assert_int_equal(lab_read(&lab, &b), 0);
+        assert_false(vdev_dtl_changed(bad));
+        lab_free(&lab);
+    }
+}
+
+/* A failed flush is not an error where the device can be done without, but it is noted. */
+static void failed_flush_is_noted(void **state)
+{
+    static const struct shape mirror = {.type = "mirror", .disks = 2, .ashift = 9};
+    struct lab lab;
+
+    lab_new(&lab, &mirror);
+    lab.disk[0].bad_flush = true;
+    assert_int_equal(vdev_flush(lab.root), 0);
+    assert_true(vdev_take_failed(lab.disk[0].leaf));
+    assert_false(vdev_take_failed(lab.disk[1].leaf));
+    lab_free(&lab);
+}
+
 static void miss(struct vdev *leaf)
 {
     struct rangeset *missed = rangeset_new();
@@ -552,6 +618,8 @@ int main(void)
         cmocka_unit_test(every_layout),    cmocka_unit_test(parity_and_data_damage),
         cmocka_unit_test(one_sector),      cmocka_unit_test(missed_txgs),
         cmocka_unit_test(flush_tolerates), cmocka_unit_test(write_tolerates),
+        cmocka_unit_test(failed_writes_are_noted),
+        cmocka_unit_test(failed_flush_is_noted),
         cmocka_unit_test(states),          cmocka_unit_test(mirror_of_raidz),
         cmocka_unit_test(scrub_asks_once), cmocka_unit_test(scrub_of_a_stale_pair),
     };

@@ -158,16 +158,16 @@ static unsigned set_mask(uint32_t valid)
     if (mask & FS_SET_MTIME_NOW)
         mask &= ~(unsigned)FS_SET_MTIME;
     /* HANDLE_KILLPRIV_V2 leaves this to us: a change of owner drops the bits, also one that keeps
-     * both owner and group, of which nothing else arrives. */
+     * both owner and group, of which nothing else arrives (complete_kill). */
     if (mask == 0 || ((mask & (FS_SET_UID | FS_SET_GID)) && !(mask & FS_SET_MODE)))
         mask |= FS_SET_KILL_SUIDGID;
     return mask;
 }
 
-/* Completes and checks the order to drop set-id bits. A change of owner that keeps both owner and
- * group has passed no check of the kernel's, and to drop bits is to change the mode: the owner may,
- * and root. */
-static int check_kill(struct fuse_request *r, struct fs_setattr *set)
+/* The kernel asks to set nothing when the owner "changes" to what it is, which it has not checked,
+ * and before somebody writes, which drops bits by itself. So who is neither owner nor root drops
+ * none by this. */
+static int complete_kill(struct fuse_request *r, struct fs_setattr *set)
 {
     struct fs_attr a;
     int rc;
@@ -177,15 +177,11 @@ static int check_kill(struct fuse_request *r, struct fs_setattr *set)
     rc = fs_getattr(r->fs, r->in.nodeid, &a);
     if (rc)
         return rc;
-    if (a.mode & S_ISGID && !fuse_in_group(&r->in, a.gid))
+    if (set->mask == FS_SET_KILL_SUIDGID && r->in.uid != a.uid)
+        set->mask = 0;
+    else if (a.mode & S_ISGID && !fuse_in_group(&r->in, a.gid))
         set->mask |= FS_SET_KILL_SGID;
-    if (set->mask & ~(unsigned)(FS_SET_KILL_SUIDGID | FS_SET_KILL_SGID) || S_ISDIR(a.mode) ||
-        r->in.uid == a.uid)
-        return 0;
-    return a.mode & S_ISUID ||
-                   (a.mode & S_ISGID && (a.mode & S_IXGRP || set->mask & FS_SET_KILL_SGID))
-               ? -EPERM
-               : 0;
+    return 0;
 }
 
 int fuse_op_setattr(struct fuse_request *r)
@@ -208,7 +204,7 @@ int fuse_op_setattr(struct fuse_request *r)
         return -EINVAL;
     if ((set.mask & FS_SET_SIZE) && set.size > INT64_MAX)
         return -EFBIG;
-    rc = check_kill(r, &set);
+    rc = complete_kill(r, &set);
     if (rc)
         return rc;
     rc = fs_setattr(r->fs, r->in.nodeid, &set, &a);

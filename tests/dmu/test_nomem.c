@@ -4,7 +4,7 @@
 #include "../support/alloc.h"
 #include "dmu_test.h"
 
-#define OBJECTS 40
+#define OBJECTS 20
 #define BLOCK   4096
 #define BLOCKS  40 /* more than one indirect block has pointers for */
 
@@ -126,7 +126,7 @@ static int sync_set(struct dmu_pool *p)
 }
 
 /* Buffers are kept for reuse; without these a sync would allocate few. */
-enum { SIZES = 9, OF_EACH = 200 };
+enum { SIZES = 9, OF_EACH = 60 };
 
 struct hoard {
     struct buf *b[SIZES * OF_EACH];
@@ -149,7 +149,7 @@ static void no_memory(void **state)
     static struct hoard held;
     unsigned failures = 0;
 
-    for (unsigned at = 1;; at += 1 + at / 20) {
+    for (unsigned at = 1;; at += 1 + at / 15) {
         struct dmu_pool p;
         bool failed;
         int rc;

@@ -241,13 +241,13 @@ class Lab:
         for pool in self.pools:
             try:
                 pid = pool.pid()
-            except Failure:
-                pid = pool.last_pid         # gone, or not answering
+            except (Failure, OSError):
+                pid = pool.last_pid         # gone, or not answering, or there is no program to ask
             if pid and os.path.exists(f'/proc/{pid}'):
                 try:
                     zpool('export', '-f', pool.name, check=False, timeout=60)
                     wait_gone(pid, 10)
-                except Failure:
+                except (Failure, OSError):
                     self._end(pid)
         unmount_below(self.dir)
         if os.environ.get('TARN_KEEP'):

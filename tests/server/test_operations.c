@@ -336,7 +336,7 @@ static void others_may_only_read(void **state)
     for (size_t i = 0; i < ARRAY_LEN(forbidden); i++)
         expect_error(ASK(NULL,
                          "{\"op\":\"%s\",\"args\":{\"name\":\"%s\",\"names\":[\"tank/mine@s\"],"
-                         "\"props\":{\"compression\":\"off\"},\"prop\":\"atime\",\"to\":"
+                         "\"props\":{\"a:b\":\"off\"},\"prop\":\"atime\",\"to\":"
                          "[{\"kind\":\"everyone\"}],\"perms\":[\"hold\"],\"origin\":\"tank/mine@s\","
                          "\"source\":\"tank/mine@s\"%s}}",
                          forbidden[i],

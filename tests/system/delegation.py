@@ -44,10 +44,11 @@ def nothing_given(t, u):
     """Each operation is refused while there is no permission for it."""
     zfs('snapshot', f'{t}/a@s')
     zfs('hold', 'tag', f'{t}/a@s')
-    zfs('clone', f'{t}/a@s', f'{t}/clone')
+    zfs('snapshot', f'{t}/a@t')
+    zfs('clone', f'{t}/a@t', f'{t}/clone')
     zfs('allow', '-e', 'share', t) # something is given, but nothing of use
     for argv in (('create', f'{t}/x'), ('create', '-p', f'{t}/a/x/y'), ('destroy', f'{t}/a/b'),
-                 ('destroy', f'{t}/a@s'), ('destroy', '-r', f'{t}/a'), ('destroy', '-d', f'{t}/a@s'),
+                 ('destroy', f'{t}/a@s'), ('destroy', '-d', f'{t}/a@s'),
                  ('snapshot', f'{t}/a@x'), ('snapshot', '-r', f'{t}@x'),
                  ('rollback', f'{t}/a@s'), ('clone', f'{t}/a@s', f'{t}/c2'),
                  ('promote', f'{t}/clone'), ('rename', f'{t}/a', f'{t}/z'),
@@ -61,7 +62,7 @@ def nothing_given(t, u):
         u.may_not(*argv)
     zfs('release', 'tag', f'{t}/a@s')
     zfs('destroy', f'{t}/clone')
-    zfs('destroy', f'{t}/a@s')
+    zfs('destroy', f'{t}/a@s,t')
     zfs('unallow', '-e', t)
 
 
@@ -88,7 +89,7 @@ def given(t, u):
     u.may('set', 'userquota@nobody=1G', f'{t}/a')
     u.may('inherit', 'user:x', f'{t}/a')
     u.may('destroy', '-r', f'{t}/a/new3')
-    u.may_not('destroy', f'{t}/a/b', says='cannot unmount')
+    u.may_not('destroy', '-r', f'{t}/a/b', says='cannot unmount')
     u.may_not('destroy', '-r', f'{t}/a', says='cannot unmount')
     u.may_not('set', 'mountpoint=/etc', f'{t}/a')
     u.may_not('promote', f'{t}/a/clone2')

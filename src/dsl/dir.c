@@ -238,7 +238,12 @@ int dir_hold_child(struct dir *parent, const char *name, struct dir **out)
     if (rc != 0)
         return rc;
     *out = lookup(parent->dsl, object);
-    return *out ? 0 : load(parent->dsl, object, parent, name, 0, out);
+    if (!*out)
+        return load(parent->dsl, object, parent, name, 0, out);
+    if ((*out)->parent == parent)
+        return 0;
+    dir_rele(*out); /* of a damaged pool: the way down could lead in a circle */
+    return err_set(EBADE, "dataset directory %llu names another parent", (unsigned long long)object);
 }
 
 /* refquota and refreservation of the head: they are not inherited, but may be received. */

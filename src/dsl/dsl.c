@@ -139,9 +139,19 @@ void dsl_set_mos_space(struct dsl *dsl, struct dsl_mos_space *space)
 
 /* ---- Opening ---- */
 
-/* Datasets whose last changes are never going to be written: of a pool that failed, or is in memory. */
+/* What is never going to be written: of a pool that failed, or is in memory. */
 static void drop_unsynced(struct dsl *dsl)
 {
+    for (struct dir *d; (d = dsl->dirty_dirs);) {
+        dsl->dirty_dirs = d->next_dirty;
+        d->is_dirty = false;
+        dir_rele(d);
+    }
+    for (struct dataset *ds; (ds = dsl->dirty_datasets);) {
+        dsl->dirty_datasets = ds->next_dirty;
+        ds->is_dirty = false;
+        ds_rele(ds);
+    }
     for (int i = 0; i < TXG_SLOTS; i++) {
         while (dsl->sync_list[i]) {
             struct dataset *ds = dsl->sync_list[i];

@@ -176,9 +176,44 @@ static void damaged_mos(void **state)
         round_of_damage(txg++);
 }
 
+/* The child list of tank/a/b/c names tank/a, which is above. */
+static void directories_in_a_circle(void **state)
+{
+    uint64_t txg = txg_synced_number(p.t.pool.txg) + 1000, above, list;
+    struct blkptr root = p.root;
+    struct dataset *ds;
+    struct objset *mos;
+    struct dnode *dn;
+    struct dsl *dsl;
+    struct tx tx;
+
+    tx_begin_syncing(&tx, &p.t.pool, txg);
+    assert_int_equal(objset_open(&mos, &p.t.pool, 0, &p.root, &mos_props, &keep_ops, NULL), 0);
+    assert_int_equal(dsl_open(&dsl, &p.t.pool, mos), 0);
+    assert_int_equal(dataset_hold(dsl, "tank/a", &ds), 0);
+    above = ds->dir->object;
+    dataset_rele(ds);
+    assert_int_equal(dataset_hold(dsl, "tank/a/b/c", &ds), 0);
+    list = ds->dir->w[DIR_CHILDREN];
+    dataset_rele(ds);
+    dsl_close(dsl);
+    assert_int_equal(dnode_hold(mos, list, &dn), 0);
+    assert_int_equal(zap_add(dn, "up", 8, 1, &above, &tx), 0);
+    dnode_rele(dn);
+    assert_int_equal(objset_sync(mos, &tx, &root), 0);
+    test_sync(&p.t, txg);
+    objset_close(mos);
+    assert_int_equal(objset_open(&mos, &p.t.pool, 0, &root, &mos_props, &keep_ops, NULL), 0);
+    assert_int_equal(dsl_open(&dsl, &p.t.pool, mos), 0);
+    assert_int_equal(dataset_each(dsl, "tank", -1, true, look, NULL), -EBADE);
+    dsl_close(dsl);
+    objset_close(mos);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_mos)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_mos),
+                                       cmocka_unit_test(directories_in_a_circle)};
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -24,7 +24,7 @@ struct grant {
     int level;         /* 0: the dataset itself */
     int section;
     int rank;         /* users before groups before everyone */
-    unsigned long id; /* of users and groups: their order */
+    char id[16];      /* of users and groups: their order is that of these texts */
 };
 
 struct grants {
@@ -74,8 +74,8 @@ static int add_row(void *arg, struct json_object *row)
     struct grant *new = &g->list[g->n++];
     *new = (struct grant){.level = level,
                           .section = section_of(kind, json_text(row, "scope", "")),
-                          .rank = kind[0] == 'u' ? 0 : kind[0] == 'g' ? 1 : 2,
-                          .id = strtoul(json_text(row, "who", ""), NULL, 10)};
+                          .rank = kind[0] == 'u' ? 0 : kind[0] == 'g' ? 1 : 2};
+    snprintf(new->id, sizeof new->id, "%s", json_text(row, "who", ""));
     snprintf(new->from, sizeof new->from, "%s", from);
     snprintf(new->perm, sizeof new->perm, "%s", json_text(row, "perm", ""));
     name_of(kind, json_text(row, "who", ""), new->name);
@@ -92,7 +92,7 @@ static int compare(const struct grant *a, const struct grant *b, bool sections)
     if (d == 0)
         d = a->rank - b->rank;
     if (d == 0)
-        d = (a->id > b->id) - (a->id < b->id);
+        d = strcmp(a->id, b->id);
     if (d == 0)
         d = strcmp(a->name, b->name);
     return d ? d : strcmp(a->perm, b->perm);

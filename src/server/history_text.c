@@ -47,11 +47,12 @@ char *history_ioctl_text(const struct nvlist *r)
     char *text = NULL;
     size_t size;
     struct nvlist *list;
+    int64_t elapsed, error;
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return NULL;
-    if (nvlist_exists(r, "elapsed_ns"))
-        fprintf(f, "(%" PRIu64 "ms) ", nvlist_uint64_or(r, "elapsed_ns", 0) / 1000000);
+    if (nvlist_get_int64(r, "elapsed_ns", &elapsed) == 0)
+        fprintf(f, "(%" PRId64 "ms) ", elapsed / 1000000);
     fprintf(f, "ioctl %s", nvlist_string_or(r, "ioctl", "?"));
     if (nvlist_get_nvlist(r, "in_nvl", &list) == 0) {
         fprintf(f, "\n    input:");
@@ -63,8 +64,8 @@ char *history_ioctl_text(const struct nvlist *r)
         print_list(f, list, 8, 0);
         fputc('\n', f);
     }
-    if (nvlist_exists(r, "errno"))
-        fprintf(f, "    errno: %" PRIu64 "\n", nvlist_uint64_or(r, "errno", 0));
+    if (nvlist_get_int64(r, "errno", &error) == 0)
+        fprintf(f, "    errno: %" PRId64 "\n", error);
     fclose(f);
     return text;
 }

@@ -78,15 +78,18 @@ static int add_scope(struct call *c, struct wanted *w, char kind, const char *wh
 {
     struct json_object *perms = json_array(c->args, "perms");
     int rc = json_count(perms) == 0 ? add(w, kind, scope, who, "") : 0;
-    for (size_t i = 0; i < json_count(perms) && rc == 0; i++) {
-        const char *perm = json_item(perms, i);
-        if (perm[0] == '@')
-            rc = check_set_name(perm);
-        else if (!deleg_permission_known(perm))
-            rc = err_set(EINVAL, "'%s' is not a permission", perm);
-        if (rc == 0)
-            rc = add(w, kind, scope, who, perm);
-    }
+    for (int sets = 0; sets < 2; sets++) /* permissions before sets: so the history has them */
+        for (size_t i = 0; i < json_count(perms) && rc == 0; i++) {
+            const char *perm = json_item(perms, i);
+            if ((perm[0] == '@') != sets)
+                continue;
+            if (sets)
+                rc = check_set_name(perm);
+            else if (!deleg_permission_known(perm))
+                rc = err_set(EINVAL, "'%s' is not a permission", perm);
+            if (rc == 0)
+                rc = add(w, kind, scope, who, perm);
+        }
     return rc;
 }
 

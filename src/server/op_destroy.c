@@ -56,17 +56,15 @@ static int destroy_run(struct call *c, const struct names *order, size_t *i)
     return destroy_snapshots(c, &run);
 }
 
-/* Before anything is unmounted. */
-static int check_held(struct call *c, const struct names *order)
+/* How far it goes: to the first snapshot that is held. What comes after it stays, mounted as it is. */
+static size_t first_held(struct call *c, const struct names *order)
 {
-    CLEANUP_FREE const char **snaps = calloc(order->n + 1, sizeof *snaps);
-    size_t n = 0;
-    if (!snaps)
-        return -ENOMEM;
-    for (size_t i = 0; i < order->n; i++)
-        if (strchr(order->name[i], '@'))
-            snaps[n++] = order->name[i];
-    return dataset_snapshot_held(dsl_of(c), snaps, n);
+    for (size_t i = 0; i < order->n; i++) {
+        const char *name = order->name[i];
+        if (strchr(name, '@') && dataset_snapshot_held(dsl_of(c), &name, 1) != 0)
+            return i;
+    }
+    return order->n;
 }
 
 static int may_destroy(struct call *c, const struct names *order)
@@ -84,9 +82,8 @@ static int may_destroy(struct call *c, const struct names *order)
 int destroy_in_order(struct call *c, const struct names *order, bool force)
 {
     int rc = may_destroy(c, order);
-    if (rc == 0)
-        rc = check_held(c, order);
-    for (size_t i = 0; i < order->n && rc == 0; i++)
+    size_t end = rc == 0 ? first_held(c, order) : 0;
+    for (size_t i = 0; i < end && rc == 0; i++)
         if (!strchr(order->name[i], '@'))
             rc = mounts_unmount_below(c->s, order->name[i], force, true);
     for (size_t i = 0; i < order->n && rc == 0;) {

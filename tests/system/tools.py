@@ -401,7 +401,7 @@ def main():
                 os.makedirs(lab.path('run'), mode=0o700)
                 check(report, lab)
     for name in sys.argv[1:] or ['basic', 'stripe', 'aged', 'checkpoint', 'streams', 'zil',
-                                'foreign']:
+                                'foreign', 'mixed']:
         with Lab('tools') as lab:
             check_fixture(report, lab, name)
     report.finish()

@@ -125,8 +125,10 @@ static int install(struct dnode *dn, const struct image *im, bool had_spill, str
     size_t length;
     uint8_t type = dnode_bonus_type(dn);
     int rc = dnode_bonus_get(dn, old, sizeof old, &length);
-    if (rc == 0 && !im->spill && had_spill)
-        rc = dnode_spill_set(dn, NULL, 0, tx); /* first: the bonus may need its room */
+    /* First: the bonus may need its room. An old znode has no spill; if there is one all the same,
+     * nobody has read it, and with the new bonus it would be read. */
+    if (rc == 0 && !im->spill && (had_spill || type == OT_ZNODE))
+        rc = dnode_spill_set(dn, NULL, 0, tx);
     if (rc == 0)
         rc = dnode_bonus_set(dn, im->bonus, im->bonus_length, OT_SA, tx);
     if (rc < 0 || !im->spill)

@@ -217,6 +217,21 @@ static void report_unreferenced(struct mos_refs *r)
     }
 }
 
+/* The features that datasets and their directories make active (04 3.3, 14). */
+static void report_features(struct mos_refs *r)
+{
+    const struct dsl *dsl = spa_dsl(r->v->spa);
+    for (enum feature_id f = 0; f < FEATURE_COUNT; f++) {
+        const struct feature_info *info = feature_info(f);
+        bool counted = info->flags & FEATURE_DATASET || f == FEATURE_BOOKMARKS ||
+                       f == FEATURE_EXTENSIBLE_DATASET;
+        if (counted && feature_refs(dsl, f) != r->features[f])
+            verify_found(r->v, "feature_refcount", "feature %s is counted %llu times, but used %llu times",
+                         info->name, (unsigned long long)feature_refs(dsl, f),
+                         (unsigned long long)r->features[f]);
+    }
+}
+
 int verify_mos(struct verify *v)
 {
     struct mos_refs r = {.v = v};
@@ -225,8 +240,10 @@ int verify_mos(struct verify *v)
     mos_meet(&r, MOS_DIRECTORY, "the pool");
     mos_directory(&r);
     config_refs(&r);
-    if (r.rc == 0 && !r.incomplete)
+    if (r.rc == 0 && !r.incomplete) {
         report_unreferenced(&r);
+        report_features(&r);
+    }
     for (size_t i = 0; i <= r.met.mask; i++)
         for (struct hashmap_node *n = r.met.slots[i], *next; n; n = next) {
             next = n->next;

@@ -21,6 +21,7 @@ static bool zapified(struct mos_refs *r, uint64_t object)
     if (dnode_hold(r->v->mos, object, &dn) != 0)
         return false;
     bool is = dnode_type(dn) == OT_ZAP_METADATA;
+    r->features[FEATURE_EXTENSIBLE_DATASET] += is;
     dnode_rele(dn);
     return is;
 }
@@ -56,10 +57,14 @@ static void bookmark(struct mos_refs *r, const struct zap_entry *e)
 
 static void dataset_key(struct mos_refs *r, const struct zap_entry *e)
 {
+    enum feature_id f = feature_by_guid(e->name);
+    if (f != FEATURE_COUNT && feature_info(f)->flags & FEATURE_DATASET)
+        r->features[f]++;
     if (strcmp(e->name, "com.delphix:remap_deadlist") == 0)
         mos_deadlist(r, e->first);
     if (strcmp(e->name, "com.delphix:bookmarks") == 0 && mos_meet(r, e->first, e->name)) {
         r->zap = e->first;
+        r->features[FEATURE_BOOKMARKS]++;
         mos_each(r, e->first, bookmark);
     }
 }

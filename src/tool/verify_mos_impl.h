@@ -3,6 +3,7 @@
 #define TOOL_VERIFY_MOS_IMPL_H
 
 #include "dmu/zap.h"
+#include "dsl/feature.h"
 #include "tool/verify_impl.h"
 
 struct mos_refs {
@@ -10,6 +11,7 @@ struct mos_refs {
     struct hashmap met;
     uint64_t zap;    /* whose entries are gone through: bookmarks only */
     bool incomplete; /* something could not be read: what seems to have leaked may have not */
+    uint64_t features[FEATURE_COUNT]; /* what their reference counts should be */
     unsigned depth;  /* of datasets and directories, one in the other */
     int rc;          /* -ENOMEM; nothing more is done then */
 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define CLEANUP(fn) __attribute__((cleanup(fn)))
+#define CLEANUP(fn) __attribute__((cleanup(fn), unused))
 
 static inline void cleanup_free(void *pp)
 {

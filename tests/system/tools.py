@@ -400,7 +400,8 @@ def main():
                 os.environ['TARN_RUN_DIR'] = lab.path('run')
                 os.makedirs(lab.path('run'), mode=0o700)
                 check(report, lab)
-    for name in sys.argv[1:] or ['basic', 'stripe', 'aged', 'checkpoint', 'streams', 'zil']:
+    for name in sys.argv[1:] or ['basic', 'stripe', 'aged', 'checkpoint', 'streams', 'zil',
+                                'foreign', 'mixed']:
         with Lab('tools') as lab:
             check_fixture(report, lab, name)
     report.finish()

@@ -124,6 +124,21 @@ static void mos_leak(void **state)
     assert_non_null(strstr(said, "\"wrong_mos_references\":1"));
 }
 
+static int count_feature(struct dsl *dsl, void *arg, struct tx *tx)
+{
+    return feature_change(dsl, FEATURE_LARGE_BLOCKS, 1, tx);
+}
+
+/* A feature that seems to be in use once more than it is. */
+static void feature_count(void **state)
+{
+    struct spa *spa = create();
+    assert_ok(dsl_task(spa_dsl(spa), nothing, count_feature, NULL, DSL_SPACE_NONE));
+    assert_ok(spa_close(spa, SPA_END_EXPORT));
+    assert_int_equal(verify(said, sizeof said), 1);
+    assert_non_null(strstr(said, "feature large_blocks is counted 1 times, but used 0 times"));
+}
+
 static int refer_twice(struct dsl *dsl, void *arg, struct tx *tx)
 {
     uint64_t object;
@@ -284,6 +299,7 @@ int main(void)
         cmocka_unit_test(nothing_wrong),   cmocka_unit_test(leak),
         cmocka_unit_test(used_but_free),   cmocka_unit_test(unreadable),
         cmocka_unit_test(missing_table),   cmocka_unit_test(mos_leak),
+        cmocka_unit_test(feature_count),
         cmocka_unit_test(mos_references),  cmocka_unit_test(one_copy),
         cmocka_unit_test(claimed_log),     cmocka_unit_test(damaged_log),
         cmocka_unit_test(cloned_in_a_log), cmocka_unit_test(older_state),

@@ -29,6 +29,7 @@ LAYOUTS = {
     'mirror': ('mirror:2', 1), 'mirror3': ('mirror:3', 2), 'raidz1': ('raidz1:3', 1),
     'raidz2': ('raidz2:5', 2), 'raidz3': ('raidz3:5', 3), 'raid50': ('raidz1:3 raidz1:3', 1),
 }
+SHORT = ('mirror', 'raidz1', 'raidz3')  # without --guest, unless names are given
 FIRST = 4 << 20  # the room of the front labels
 
 
@@ -244,7 +245,7 @@ def main():
     guest = '--guest' in sys.argv
     if guest:
         judge.need_judge()
-    names = [a for a in sys.argv[1:] if a[0] != '-'] or [*LAYOUTS, 'fails', 'heal', 'lost']
+    names = [a for a in sys.argv[1:] if a[0] != '-'] or [*(LAYOUTS if guest else SHORT), 'fails', 'heal', 'lost']
     rng, report = random.Random(seed()), Report()
     with Lab('raid') as lab:
         trials = [Trial(lab, n, rng, guest) for n in names if n in LAYOUTS]

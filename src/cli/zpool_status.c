@@ -107,6 +107,19 @@ static void print_advice(const char *label, const char *text)
     putchar('\n');
 }
 
+static void print_errors(const struct status *p, struct json_object *st)
+{
+    struct json_object *files = json_member(st, "damaged");
+    size_t n = p->verbose && files ? json_object_array_length(files) : 0;
+    if (n == 0) {
+        printf("\nerrors: %s\n", json_text(st, "errors", ""));
+        return;
+    }
+    printf("\nerrors: Permanent errors have been detected in the following files:\n\n");
+    for (size_t i = 0; i < n; i++)
+        printf("        %s\n", json_object_get_string(json_object_array_get_idx(files, i)));
+}
+
 static void print_pool(const struct status *p, struct json_object *st)
 {
     struct json_object *tree = json_member(st, "vdevs");
@@ -122,7 +135,7 @@ static void print_pool(const struct status *p, struct json_object *st)
         printf(" %5s", "DIO");
     putchar('\n');
     print_tree(p, tree, width);
-    printf("\nerrors: %s\n", json_text(st, "errors", ""));
+    print_errors(p, st);
     if (p->dedup)
         printf("\n dedup: no DDT entries\n");
 }
@@ -130,8 +143,9 @@ static void print_pool(const struct status *p, struct json_object *st)
 static int status_pool(const char *name, struct client *c, void *arg)
 {
     struct status *p = arg;
-    struct json_object *st;
-    int rc = client_call(c, "pool.status", NULL, NULL, NULL, &st);
+    struct json_object *st, *args = json_object_new_object();
+    json_object_object_add(args, "verbose", json_object_new_boolean(p->verbose));
+    int rc = client_call(c, "pool.status", args, NULL, NULL, &st);
     if (rc != 0)
         return fail(rc, "cannot get the status of '%s'", name);
     bool healthy = strcmp(json_text(st, "state", ""), "ONLINE") == 0;

@@ -198,6 +198,23 @@ static int path_of(struct side *s, uint64_t object, uint64_t parent, char *buf, 
     return 0;
 }
 
+int fs_object_path(struct dataset *ds, uint64_t object, char *out, size_t cap)
+{
+    struct side s = {.dir = 0};
+    struct zattr a;
+    const char *path = NULL;
+    CLEANUP_FREE char *buf = malloc(PATH_CAP);
+    int rc = buf ? side_open(&s, ds) : -ENOMEM;
+    if (rc == 0)
+        rc = load(&s, object, &a);
+    if (rc == 0)
+        rc = path_of(&s, object, a.parent, buf, &path);
+    if (rc == 0 && snprintf(out, cap, "%s", path) >= (int)cap)
+        rc = -ENAMETOOLONG;
+    side_close(&s);
+    return rc;
+}
+
 /* ---- One object ---- */
 
 static int report(struct diff *d, char what, const struct zattr *a, int64_t links, const char *path,

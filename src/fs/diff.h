@@ -2,6 +2,7 @@
 #ifndef FS_DIFF_H
 #define FS_DIFF_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -21,5 +22,9 @@ typedef int fs_diff_fn(void *arg, const struct fs_change *c);
  * numbers, until it returns non-zero. Both are snapshots, `from` an older one in the history of
  * `to`. */
 int fs_diff(struct dataset *from, struct dataset *to, fs_diff_fn *fn, void *arg);
+
+/* The path of an object, from the root of its file system on ("/" for itself). -ENOENT: it has none;
+ * -EINVAL: the dataset is no file system; -ENAMETOOLONG. */
+int fs_object_path(struct dataset *ds, uint64_t object, char *out, size_t cap);
 
 #endif

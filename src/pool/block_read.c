@@ -4,6 +4,7 @@
 
 #include "codec/compress.h"
 #include "pool/block_impl.h"
+#include "pool/errors.h"
 #include "pool/pool.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
@@ -133,10 +134,20 @@ int block_read(struct pool *pool, const struct blkptr *bp, const struct bookmark
     return block_read_key(pool, bp, bm, NULL, out);
 }
 
+/* Remembers what is lost; the end of a log chain looks like it and is not. */
+static int note(struct pool *pool, int rc, const struct blkptr *bp, const struct bookmark *bm)
+{
+    enum { TYPE_INTENT_LOG = 9 };
+
+    if ((rc == -EIO || rc == -EBADE) && bm && bp_type(bp) != TYPE_INTENT_LOG)
+        pool_errors_note(pool, bm);
+    return block_explain(rc, bp, bm);
+}
+
 int block_read_key(struct pool *pool, const struct blkptr *bp, const struct bookmark *bm,
                    const struct crypt_key *key, struct buf **out)
 {
-    return block_explain(read_any(pool, bp, key, out), bp, bm);
+    return note(pool, read_any(pool, bp, key, out), bp, bm);
 }
 
 int block_read_stored(struct pool *pool, const struct blkptr *bp, const struct bookmark *bm,
@@ -146,5 +157,5 @@ int block_read_stored(struct pool *pool, const struct blkptr *bp, const struct b
 
     if (rc == 0 && (bp_hole(bp) || bp_embedded(bp)))
         rc = err_set(EINVAL, "the block is not stored");
-    return block_explain(rc ? rc : read_stored(pool, bp, out), bp, bm);
+    return note(pool, rc ? rc : read_stored(pool, bp, out), bp, bm);
 }

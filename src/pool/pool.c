@@ -9,6 +9,7 @@
 
 #include "pool/alloc.h"
 #include "pool/block_impl.h"
+#include "pool/errors.h"
 #include "util/bytes.h"
 #include "util/err.h"
 #include "util/workers.h"
@@ -61,7 +62,9 @@ int pool_init(struct pool *pool, const char *name, struct vdev *root, const stru
     if (rc)
         return rc;
     rc = block_init(pool);
+    rc = rc ? rc : pool_errors_new(&pool->errors);
     if (rc) {
+        block_fini(pool);
         workers_free(pool->workers);
         return rc;
     }
@@ -77,6 +80,7 @@ void pool_fini(struct pool *pool)
     workers_free(pool->workers);
     block_fini(pool);
     alloc_fini(pool);
+    pool_errors_free(pool->errors);
     vdev_tree_free(pool->root);
     pool->workers = NULL;
     pool->root = NULL;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "nvlist/nvlist.h"
+#include "pool/errors.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/bytes.h"
@@ -183,26 +184,24 @@ static bool lacks_features(struct server *s)
     return false;
 }
 
-/* What is wrong with devices, the worst first; the sentences are the reference's. */
+/* What is wrong with devices, the worst first; states in the reference's words. */
 static const struct trouble {
     const char *state, *status, *action;
 } troubles[] = {
     {"UNAVAIL",
      "One or more devices could not be opened.  Sufficient replicas exist for\n"
      "the pool to continue functioning in a degraded state.",
-     "Attach the missing device and online it using 'zpool online'."},
+     "Make the missing device available, then export and import the pool."},
     {"FAULTED",
      "One or more devices are faulted in response to persistent errors.\n"
      "Sufficient replicas exist for the pool to continue functioning in a\n"
      "degraded state.",
-     "Replace the faulted device, or use 'zpool clear' to mark the device\n"
-     "repaired."},
+     "Repair the device, then export and import the pool."},
     {"OFFLINE",
      "One or more devices has been taken offline by the administrator.\n"
      "Sufficient replicas exist for the pool to continue functioning in a\n"
      "degraded state.",
-     "Online the device using 'zpool online' or replace the device with\n"
-     "'zpool replace'."},
+     "None that this version can do: it cannot bring devices online yet."},
 };
 
 static bool has_state(const struct nvlist *v, const char *state)
@@ -217,42 +216,57 @@ static bool has_state(const struct nvlist *v, const char *state)
     return false;
 }
 
-static bool has_errors(const struct nvlist *v)
+/* Does any of these counters of any vdev stand above zero? */
+static bool counts(const struct nvlist *v, const char *const *keys)
 {
     struct nvlist **child;
     size_t n;
-    if (nvlist_uint64_or(v, "read_errors", 0) || nvlist_uint64_or(v, "write_errors", 0) ||
-        nvlist_uint64_or(v, "checksum_errors", 0))
-        return true;
+    for (const char *const *k = keys; *k; k++)
+        if (nvlist_uint64_or(v, *k, 0) > 0)
+            return true;
     if (nvlist_get_nvlist_array(v, "children", &child, &n) != 0)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (has_errors(child[i]))
+        if (counts(child[i], keys))
             return true;
     return false;
 }
 
-static void device_advice(const struct nvlist *tree, const char **status, const char **action)
+static void device_advice(const struct nvlist *tree, bool damaged, const char **status,
+                          const char **action)
 {
-    for (size_t i = 0; i < ARRAY_LEN(troubles); i++)
+    for (size_t i = 0; i < ARRAY_LEN(troubles) && !damaged; i++)
         if (has_state(tree, troubles[i].state)) {
             *status = troubles[i].status;
             *action = troubles[i].action;
             return;
         }
-    if (!has_errors(tree))
+    if (damaged) {
+        *status = "One or more devices has experienced an error resulting in data\n"
+                  "corruption.  Applications may be affected.";
+        *action = "Restore the file in question if possible.  Otherwise restore the\n"
+                  "entire pool from backup.";
         return;
-    *status = "One or more devices has experienced an unrecoverable error.  An\n"
-              "attempt was made to correct the error.  Applications are unaffected.";
-    *action = "Determine if the device needs to be replaced, and clear the errors\n"
-              "using 'zpool clear' or replace the device with 'zpool replace'.";
+    }
+    static const char *const errors[] = {"read_errors", "write_errors", "checksum_errors", NULL};
+    static const char *const lacking[] = {"lacking", NULL};
+    if (counts(tree, lacking)) {
+        *status = "One or more devices have missed writes while they were away.  Other\n"
+                  "devices have the data, and are needed for it.";
+        *action = "Import the pool with OpenZFS, which resilvers the device: this version\n"
+                  "cannot do that yet.";
+    } else if (counts(tree, errors)) {
+        *status = "One or more devices has experienced an unrecoverable error.  An\n"
+                  "attempt was made to correct the error.  Applications are unaffected.";
+        *action = "Determine if the device needs to be replaced.";
+    }
 }
 
 static void put_advice(struct server *s, const struct spa_stats *st, const struct nvlist *tree,
                        struct json_object *o)
 {
     const char *status = "", *action = "";
-    device_advice(tree, &status, &action);
+    device_advice(tree, pool_errors_count(spa_pool(s->spa)) > 0, &status, &action);
     if (st->suspended) {
         status = "A device could not be written, so the pool takes no more changes.\n"
                  "What was synced before is safe.";
@@ -286,8 +300,9 @@ int op_pool_status(struct call *c)
     spa_stats(c->s->spa, &st);
     put_advice(c->s, &st, tree, c->ok);
     put_text(c->ok, "scan", "");
-    put_text(c->ok, "errors", "No known data errors");
-    put_number(c->ok, "error_count", 0);
+    rc = put_damage(c, c->ok);
+    if (rc != 0)
+        return rc;
     put_number(c->ok, "size", st.size);
     put_number(c->ok, "alloc", st.alloc);
     put_number(c->ok, "dspace", st.dspace);

@@ -17,6 +17,8 @@ int need_name(struct call *c, const char **name); /* args.name, or -EINVAL */
  * malloc'ed. */
 char *history_ioctl_text(const struct nvlist *record);
 
+/* What is lost: errors, error_count and, with the argument verbose, the list damaged (damage.c). */
+int put_damage(struct call *c, struct json_object *o);
 int op_pool_get(struct call *c);
 int op_pool_status(struct call *c);
 int op_zfs_destroy(struct call *c);

@@ -337,9 +337,25 @@ static int check_host(struct spa *spa, const struct spa_open_args *args, const s
                    nvlist_string_or(config, "hostname", "<unknown>"), (unsigned long long)hostid);
 }
 
+/* Devices that lack something stand in for those that are absent only as far as they have it. What can
+ * be read then must not be changed: the others may come back. */
+static int check_whole(const struct spa *spa)
+{
+    const struct vdev *root = spa->pool.root;
+    for (unsigned i = 0; i < root->children; i++) {
+        const struct vdev *top = root->child[i];
+        if (!top->kind->leaf && !vdev_is_whole(top))
+            return err_set(EROFS, "devices of vdev %u are missing, and others have missed writes and were "
+                                  "not resilvered: parts of the data may be unreadable", top->id);
+    }
+    return 0;
+}
+
 static int check_writable(struct spa *spa)
 {
     int rc = feature_check(spa->dsl, true);
+    if (rc == 0)
+        rc = check_whole(spa);
     if (rc == 0 && spa->version != SPA_VERSION)
         rc = err_set(EROFS, "pool version %llu has no feature flags; this version can only read such pools",
                      (unsigned long long)spa->version);

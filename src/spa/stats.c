@@ -63,14 +63,21 @@ static bool is_gone(const struct vdev *v)
     return v->kind->leaf && v->path && v->state == VDEV_CANT_OPEN;
 }
 
-static int vdev_facts(const struct vdev *v, const char *pool_name, struct nvlist *l)
+static bool lacks_something(struct vdev *v)
 {
+    uint64_t first, last;
+    return v->kind->leaf && vdev_readable(v) && vdev_dtl_bounds(v, &first, &last);
+}
+
+static int vdev_facts(struct vdev *v, const char *pool_name, struct nvlist *l)
+{
+    bool lacking = lacks_something(v);
     struct alloc_space space = {.fragmentation = ~0u};
     if (v->top == v && v->allocator)
         alloc_vdev_space(v, &space);
     const struct vdev_stats *s = &v->stats;
     char name[4096], was[4128];
-    const char *why = v->why;
+    const char *why = lacking ? "(awaiting resilver)" : v->why;
     vdev_print_name(v, name, sizeof name);
     if (is_gone(v)) { /* its path may be another device's by now */
         snprintf(was, sizeof was, "was %s", name);
@@ -85,6 +92,7 @@ static int vdev_facts(const struct vdev *v, const char *pool_name, struct nvlist
                    nvlist_add_uint64(l, "read_errors", s->read_errors) ||
                    nvlist_add_uint64(l, "write_errors", s->write_errors) ||
                    nvlist_add_uint64(l, "checksum_errors", s->checksum_errors) ||
+                   nvlist_add_uint64(l, "lacking", lacking) ||
                    nvlist_add_uint64(l, "read_ops", s->ops[0]) ||
                    nvlist_add_uint64(l, "write_ops", s->ops[1]) ||
                    nvlist_add_uint64(l, "read_bytes", s->bytes[0]) ||
@@ -103,7 +111,7 @@ static int vdev_facts(const struct vdev *v, const char *pool_name, struct nvlist
                : 0;
 }
 
-static int vdev_list(const struct vdev *v, const char *pool_name, struct nvlist **out)
+static int vdev_list(struct vdev *v, const char *pool_name, struct nvlist **out)
 {
     CLEANUP(free_nvlist) struct nvlist *l = nvlist_new();
     CLEANUP_FREE struct nvlist **child = calloc(v->children ? v->children : 1, sizeof *child);

@@ -117,10 +117,13 @@ static int load_dtl(struct vdev *leaf, void *arg)
         return -ENOMEM;
     struct spa *spa = arg;
     int rc = read_dtl(spa, leaf->dtl_object, missing);
-    if (rc != 0 || rangeset_count(missing) == 0)
+    if (rc != 0 || rangeset_count(missing) == 0) {
         rangeset_free(missing);
-    else
+    } else {
         vdev_set_dtl(leaf, missing);
+        /* The MOS was read before it was known what not to ask the device for. */
+        __atomic_store_n(&leaf->stats.checksum_errors, 0, __ATOMIC_RELAXED);
+    }
     if (rc == 0)
         return 0;
     log_warn("what %s has missed is not known: %s", leaf->path ? leaf->path : "a device", err_text(rc));

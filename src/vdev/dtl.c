@@ -129,6 +129,11 @@ bool vdev_dispensable(const struct vdev *leaf)
     return whole_without(leaf->top, leaf);
 }
 
+bool vdev_is_whole(const struct vdev *top)
+{
+    return whole_without(top, NULL);
+}
+
 /* The states of interior vdevs follow those of their children. */
 static void restate(struct vdev *v)
 {

@@ -94,7 +94,7 @@ void leaf_finish(struct vdev_io *io, int rc)
     if (io->write)
         leaf_ahead_forget(leaf_queue_ahead(v), io->offset, io->size);
     if (rc && io->write) {
-        if (!io->repair)
+        if (!io->repair && vdev_redundant(v))
             vdev_missed(v, io->birth, io->birth + 1);
         vdev_set_failed(v);
     }

@@ -14,16 +14,17 @@ finish() {
   rm -rf --one-file-system "$dir"
 }
 trap finish EXIT
-for name in basic stripe aged; do
+for name in basic stripe aged lay-raidz1 lay-raidz3; do
   zstd -q -d --long=31 -c "$here/../fixtures/$name.tar.zst" | tar -x --sparse -C "$dir"
   zpool import -d "$dir/$name" -R "$dir/mnt" "$name"
   pool=$name
   [ "$(zpool get -H -o value readonly "$name")" = off ] || { echo "$name is read-only"; exit 1; }
-  cp -r "$here/../lib" "$dir/mnt/$name/new"
+  top=$(zfs get -H -o value mountpoint "$name")
+  cp -r "$here/../lib" "$top/new"
   zpool sync "$name"
-  rm -r "$dir/mnt/$name/new"
+  rm -r "$top/new"
   zpool sync "$name"
-  cp -r "$here/../judge" "$dir/mnt/$name/again"
+  cp -r "$here/../judge" "$top/again"
   zpool export "$name"
   pool=
   "$here/../judge/oracle" zdb -e -p "$dir/$name" -bcc "$name" >"$dir/zdb" 2>&1 || { cat "$dir/zdb"; exit 1; }

@@ -9,10 +9,11 @@
 
 fails: a device (a file on a small tmpfs) refuses writes in the middle of the work: it is put out of use,
 the pool goes on, and what it missed is written down. heal: wrong bytes on one device are found by
-reading, counted, and written again.
+reading, counted, and written again. lost: wrong bytes on all of them cost a file, which is named.
 
 With --guest the reference's kernel imports after 'away', resilvers what the devices missed, and no more:
 its scrub after that finds nothing to repair."""
+import errno
 import os
 import random
 import re
@@ -28,6 +29,7 @@ LAYOUTS = {
     'mirror': ('mirror:2', 1), 'mirror3': ('mirror:3', 2), 'raidz1': ('raidz1:3', 1),
     'raidz2': ('raidz2:5', 2), 'raidz3': ('raidz3:5', 3), 'raid50': ('raidz1:3 raidz1:3', 1),
 }
+SHORT = ('mirror', 'raidz1', 'raidz3')  # without --guest, unless names are given
 FIRST = 4 << 20  # the room of the front labels
 
 
@@ -95,9 +97,15 @@ class Trial:
         return f'without {len(self.gone)}'
 
     def back(self):
+        late = [os.path.basename(d) for d in self.gone]
         self.bring()
         self.pool.import_()
         self.same()
+        text = zpool('status', self.pool.name).out
+        if text.count('(awaiting resilver)') != len(late):
+            raise Failure(f'{late} came back:\n{text}')
+        if any(any(row[1:]) for row in states(self.pool).values()):
+            raise Failure(f'devices are blamed for what they missed:\n{text}')
         self.pool.export()
         self.zdb()
 
@@ -177,13 +185,53 @@ def heal(lab, rng):
     return f'{counted["disk2.img"][3]} checksum errors'
 
 
+def lost(lab, rng):
+    """A block is wrong on both sides: the file is named, and everything else reads."""
+    pool = lab.pool('lost', ['96M'] * 2, create=False)
+    pool.create(['-O', 'compression=off'], 'mirror:2')
+    mark = rng.randbytes(64)
+    os.mkdir(os.path.join(pool.mnt, 'dir'))
+    for name, content in (('dir/bad', mark * 2048), ('good', rng.randbytes(300000))):
+        with open(os.path.join(pool.mnt, name), 'wb') as f:
+            f.write(content)
+    pool.export()
+    for disk in pool.vdevs:
+        with open(disk, 'r+b') as f:
+            at = f.read().index(mark)
+            f.seek(at)
+            f.write(rng.randbytes(1000))
+    pool.import_()
+    bad = os.path.join(pool.mnt, 'dir', 'bad')
+    for name in (bad, os.path.join(pool.mnt, 'good')):
+        try:
+            with open(name, 'rb') as f:
+                f.read()
+        except OSError as e:
+            if e.errno != errno.EIO or name != bad:
+                raise
+        else:
+            if name == bad:
+                raise Failure('the bad file can be read')
+    text = zpool('status', pool.name).out
+    if "errors: 1 data errors, use '-v' for a list" not in text:
+        raise Failure(text)
+    text = zpool('status', '-v', pool.name).out
+    want = f'Permanent errors have been detected in the following files:\n\n        {bad}\n'
+    if want not in text:
+        raise Failure(text)
+    pool.export()
+
+
 GUEST = r'''
 fix() {
   P=$1
   zpool import -d /share/$P -N $P || { echo "@@ $P import"; return; }
-  timeout 200 zpool wait -t resilver $P
+  n=0   # it starts a while after the import, which no command waits for
+  until zpool status $P | grep 'scan: resilvered .* with 0 errors'; do
+    n=$((n + 1)); [ $n -lt 100 ] || { echo "@@ $P"; zpool status $P; return; }
+    sleep 1
+  done
   zpool status $P | grep -q 'state: ONLINE' || { echo "@@ $P"; zpool status $P; }
-  zpool status $P | grep 'scan:'
   timeout 200 zpool scrub -w $P
   zpool status $P | grep -q 'scrub repaired 0B .* with 0 errors' || { echo "@@ $P"; zpool status -v $P; }
   zpool export $P
@@ -197,7 +245,7 @@ def main():
     guest = '--guest' in sys.argv
     if guest:
         judge.need_judge()
-    names = [a for a in sys.argv[1:] if a[0] != '-'] or [*LAYOUTS, 'fails', 'heal']
+    names = [a for a in sys.argv[1:] if a[0] != '-'] or [*(LAYOUTS if guest else SHORT), 'fails', 'heal', 'lost']
     rng, report = random.Random(seed()), Report()
     with Lab('raid') as lab:
         trials = [Trial(lab, n, rng, guest) for n in names if n in LAYOUTS]
@@ -213,6 +261,7 @@ def main():
             print(console)
             if '@@' in console:
                 report.fail('the reference resilvers', console)
+                report.finish()
             for t in trials:
                 report.check(f'{t.name} others', t.without, t.pool.vdevs[-t.lost:])
                 report.check(f'{t.name} back', t.back)
@@ -222,6 +271,8 @@ def main():
             fails(lab, rng, report)
         if 'heal' in names:
             report.check('heal', heal, lab, rng)
+        if 'lost' in names:
+            report.check('lost', lost, lab, rng)
     report.finish()
 
 

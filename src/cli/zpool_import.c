@@ -37,7 +37,7 @@ struct served {
 
 struct importing {
     bool bad_readonly;
-    const char *paths[PATHS_MAX];
+    const char *paths[PATHS_MAX]; /* allocated */
     size_t npaths;
     bool all, destroyed, rewind, dry_run, load_keys, no_mount;
     struct json_object *props; /* to be set once the pool is open */
@@ -327,6 +327,14 @@ static int one_option(struct importing *im, const char *text)
     return add_assignment(im->props, text) ? 0 : 1;
 }
 
+/* Absolute, since the pool's process works in the root directory. */
+static int add_path(struct importing *im, const char *path)
+{
+    char *absolute = realpath(path, NULL);
+    im->paths[im->npaths] = absolute ? absolute : strdup(path);
+    return im->paths[im->npaths++] ? 0 : usage_error("no memory");
+}
+
 static int one_letter(struct importing *im, int opt)
 {
     char *end;
@@ -354,8 +362,7 @@ static int one_letter(struct importing *im, int opt)
     case 'd':
         if (im->npaths == PATHS_MAX)
             return usage_error("too many -d options");
-        im->paths[im->npaths++] = optarg;
-        return 0;
+        return add_path(im, optarg);
     case 'T':
         im->open.max_txg = strtoull(optarg, &end, 10);
         return *end || im->open.max_txg == 0 ? usage_error("invalid txg value '%s'", optarg) : 0;
@@ -418,8 +425,8 @@ int zpool_import(int argc, char **argv)
     struct importing im = {.props = json_object_new_object(), .server.command = command_line()};
     static const struct option longer[] = {{"rewind-to-checkpoint", no_argument, NULL, 'K'}, {0}};
     int opt, rc = 0;
-    while (rc == 0 && (opt = getopt_long(argc, argv, ":aCc:d:DEfFlmnNo:R:stT:VX", longer,
-                                         NULL)) != -1)
+    while (rc == 0 &&
+           (opt = getopt_long(argc, argv, ":aCc:d:DEfFlmnNo:R:stT:VX", longer, NULL)) != -1)
         rc = one_letter(&im, opt);
     argc -= optind;
     argv += optind;
@@ -446,5 +453,7 @@ int zpool_import(int argc, char **argv)
         rc = run(&im, argc, argv);
     json_object_put(im.props);
     free(im.served);
+    for (size_t i = 0; i < im.npaths; i++)
+        free((char *)im.paths[i]);
     return rc;
 }

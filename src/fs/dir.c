@@ -73,7 +73,7 @@ int fs_lookup(struct fs *fs, uint64_t ino, const char *name, struct fs_attr *att
 {
     struct znode *dir CLEANUP_ZN = NULL, *zn CLEANUP_ZN = NULL;
     uint64_t value;
-    if (strnlen(name, FS_NAME_MAX + 1) > FS_NAME_MAX)
+    if (strnlen(name, FS_LOOKUP_MAX + 1) > FS_LOOKUP_MAX)
         return -ENAMETOOLONG;
     int rc = get_dir(fs, ino, &dir);
     if (rc < 0)

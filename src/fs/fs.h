@@ -25,6 +25,7 @@ struct dataset; /* dsl/dataset.h */
 
 #define FS_ROOT_INO 1       /* stands for the root directory's object number in every call */
 #define FS_NAME_MAX 255
+#define FS_LOOKUP_MAX 1023 /* with feature longname others write such names; they can be looked up */
 
 struct fs_attr {
     uint64_t ino;

@@ -317,6 +317,33 @@ static bool collect(void *arg, const char *name, size_t len, uint64_t ino, unsig
     return true;
 }
 
+/* Names of more than 255 bytes, as feature longname allows: found, but not made. */
+static void test_long_names(void **state)
+{
+    struct fixture f;
+    struct fs_attr a;
+    struct tx tx;
+    char name[FS_LOOKUP_MAX + 2];
+    fixture_new(&f, &test_props, true);
+    struct fs_attr file = make_node(&f, FS_ROOT_INO, "file", S_IFREG | 0644);
+    uint64_t root = attr_of(&f, FS_ROOT_INO).ino;
+    memset(name, 'n', sizeof name);
+    name[FS_LOOKUP_MAX + 1] = 0;
+    assert_int_equal(fs_lookup(f.fs, FS_ROOT_INO, name, &a), -ENAMETOOLONG);
+    name[FS_LOOKUP_MAX] = 0;
+    assert_int_equal(fs_lookup(f.fs, FS_ROOT_INO, name, &a), -ENOENT);
+    assert_int_equal(dataset_tx_begin(&f.ds, DATASET_TX_WRITE, 0, &tx), 0);
+    assert_int_equal(zap_add_u64(f.p.sets[0], root, name, 8ull << 60 | file.ino, &tx), 0);
+    dataset_tx_end(&tx);
+    assert_int_equal(fs_lookup(f.fs, FS_ROOT_INO, name, &a), 0);
+    assert_int_equal(a.ino, file.ino);
+    fs_forget(f.fs, a.ino, 2);
+    name[FS_NAME_MAX + 1] = 0;
+    struct fs_new new = {.mode = S_IFREG | 0644};
+    assert_int_equal(fs_create(f.fs, FS_ROOT_INO, name, &new, &a), -ENAMETOOLONG);
+    fixture_free(&f);
+}
+
 static void test_readdir(void **state)
 {
     struct fixture f;
@@ -901,6 +928,7 @@ int main(void)
         cmocka_unit_test(test_tmpfile),
         cmocka_unit_test(test_crash_with_open_unlinked),
         cmocka_unit_test(test_rename),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_readdir),
         cmocka_unit_test(test_setattr),
         cmocka_unit_test(test_atime),

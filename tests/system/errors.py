@@ -125,7 +125,8 @@ def pool_in_use(lab):
     works_with = Pool(lab, pool.name, pool.home, pool.vdevs)
     lab.pools.append(works_with)
     os.unlink(copy)
-    works_with.import_()
+    # The pool's process works in another directory than who named the devices'.
+    zpool('import', '-d', '.', pool.name, cwd=pool.home)
     works_with.export()
 
 

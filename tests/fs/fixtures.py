@@ -39,7 +39,11 @@ def ours(program, pool, dataset, options=()):
 
 
 def file_systems(pool):
-    """Names of the pool's file systems, from what the reference said."""
+    """Names of the pool's file systems: from what the reference said or, of a pool that it did not
+    make, from the manifests of snapshots (manifest-FS@SNAP.jsonl)."""
+    if not (pool / 'reference.txt').exists():
+        names = {m.name[len('manifest-'):].split('@')[0] for m in pool.glob('manifest-*@*.jsonl')}
+        return [pool.name] + sorted(f'{pool.name}/{n}' for n in names)
     lines = (pool / 'reference.txt').read_text(errors='replace').splitlines()
     return [f[0] for f in map(str.split, lines)
             if len(f) > 2 and f[1] == 'filesystem' and f[0].split('/')[0] == pool.name] or [pool.name]

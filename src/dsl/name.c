@@ -21,11 +21,12 @@ static int check_component(const char *part, size_t n)
     return 0;
 }
 
-/* '%' and '$' only begin internal names. */
+/* '%' only begins internal names, like that of a clone that is being received; '$' those of what the
+ * pool itself needs, which nobody may name. */
 static int check_internal(const char *name)
 {
     for (const char *p = name; *p; p++)
-        if ((*p == '%' || *p == '$') && p > name && p[-1] != '/' && p[-1] != '@')
+        if (*p == '$' || (*p == '%' && p > name && p[-1] != '/' && p[-1] != '@'))
             return err_set(EINVAL, "invalid character %c in name", *p);
     return 0;
 }

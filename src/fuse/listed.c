@@ -37,7 +37,7 @@ void fuse_listed_read(struct fuse_request *r)
     uint64_t dir, was;
 
     if (atomic_load_explicit(&l->count, memory_order_relaxed) == 0 || !r->c->forget_listing ||
-        fs_getattr(r->fs, r->in.nodeid, &a))
+        fs_getattr(r->fs, r->in.nodeid, &a) || a.parent == 0)
         return;
     was = dir = r->tag | a.parent;
     if (!atomic_compare_exchange_strong(slot(l, dir), &was, 0))

@@ -53,7 +53,7 @@ int put_damage(struct call *c, struct json_object *o)
     CLEANUP_FREE struct damaged_object *list = NULL;
     size_t n = 0, count = pool_errors_count(pool);
     char text[2 * PATH_MAX + DATASET_NAME_MAX];
-    int rc = json_flag(c->args, "verbose") ? pool_errors_objects(pool, &list, &n) : 0;
+    int rc = c->trusted && json_flag(c->args, "verbose") ? pool_errors_objects(pool, &list, &n) : 0;
     if (rc != 0)
         return rc;
     if (count == 0)

@@ -180,6 +180,8 @@ int destroy_matching(struct call *c, const char *name)
     bool clones = json_flag(c->args, "clones");
     int rc = find_matching(c, name, &found);
     if (rc == 0)
+        rc = permission_need_all(c, &found, "destroy");
+    if (rc == 0)
         rc = destroy_rows(c, &found);
     if (rc == 0 && !clones && !json_flag(c->args, "defer"))
         rc = refuse_clones(c, &found);

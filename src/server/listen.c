@@ -41,7 +41,7 @@ int call_row(struct call *c, struct json_object *row)
 static const struct operation *find_operation(const char *name)
 {
     const struct operation *tables[] = {pool_operations, zfs_operations, mount_operations,
-                                          key_operations};
+                                        key_operations};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct operation *op = tables[t]; op->name; op++)
             if (strcmp(op->name, name) == 0)
@@ -76,7 +76,7 @@ static int run_operation(struct call *c, const char *name)
     pthread_mutex_lock(&c->s->admin);
     int rc = run_locked(c, op);
     pthread_mutex_unlock(&c->s->admin);
-    *c->changed |= rc == 0;
+    *c->changed = op->flags & OP_RECORDS ? false : *c->changed || rc == 0;
     return rc;
 }
 

@@ -151,7 +151,9 @@ static int destroy_tree(struct call *c, const char *name)
     if (rc != 0)
         return rc;
     dataset_rele(ds);
-    rc = names_add(&top, name);
+    rc = permission_need(c, name, "destroy"); /* before anything is looked for and shown */
+    if (rc == 0)
+        rc = names_add(&top, name);
     if (rc == 0)
         rc = dependents_order(dsl_of(c), &top, &order);
     if (rc == 0 && !clones)

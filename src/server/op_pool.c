@@ -73,12 +73,15 @@ static int op_history(struct call *c)
     return spa_history_each(c->s->spa, history_row, c);
 }
 
+#define COMMAND_MAX 4096 /* bytes that others may add to the history at a time */
+
 /* Others than the trusted have what they could do recorded, and nothing else. */
 static int op_command(struct call *c)
 {
-    if (!c->trusted && !*c->changed)
+    const char *text = json_text(c->args, "text", "");
+    if (!c->trusted && (!*c->changed || strlen(text) > COMMAND_MAX))
         return err_set(EPERM, "permission denied");
-    calls_write(c->s, c->calls, json_text(c->args, "text", ""), c->uid);
+    calls_write(c->s, c->calls, text, c->uid);
     return 0;
 }
 
@@ -125,7 +128,7 @@ const struct operation pool_operations[] = {
     {"pool.get", OP_READ, op_pool_get},
     {"pool.history", OP_READ, op_history},
     {"pool.set", 0, op_set},
-    {"pool.command", OP_DELEGATED, op_command},
+    {"pool.command", OP_DELEGATED | OP_RECORDS, op_command},
     {"pool.sync", OP_BESIDE, op_sync},
     {"pool.export", OP_ENDS, op_export},
     {"pool.destroy", OP_ENDS, op_destroy},

@@ -239,6 +239,8 @@ static int op_set(struct call *c)
     int rc = need_name(c, &name);
     if (rc == 0)
         rc = props_list(c, &props);
+    if (rc == 0 && nvlist_count(props) == 0)
+        rc = err_set(EINVAL, "no property is named");
     if (rc == 0)
         rc = permission_need_props(c, name, props);
     if (rc == 0)
@@ -321,6 +323,9 @@ static int expand(struct call *c, const char *name, struct snapping *s)
         return err_set(-rc, "cannot create snapshot '%s': %s", name, err_text(rc));
     snprintf(head, sizeof head, "%.*s", (int)(at - name), name);
     s->snap = at + 1;
+    rc = permission_need(c, head, "snapshot"); /* of the first before the others are looked for */
+    if (rc != 0)
+        return rc;
     rc = dataset_each(dsl_of(c), head, json_flag(c->args, "recursive") ? -1 : 0, false,
                       add_snapshot, s);
     return rc == -ENOENT ? err_set(ENOENT, "cannot open '%s': dataset does not exist", head) : rc;

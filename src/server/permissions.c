@@ -31,6 +31,8 @@ int permission_need(struct call *c, const char *name, const char *perm)
     const struct deleg_caller who = {c->uid, c->groups, c->ngroups};
     if (c->trusted)
         return 0;
+    if (strstr(name, "/%") || strchr(name, '$')) /* internal: nobody can be given anything there */
+        return denied();
     if (!delegating(c))
         return err_set(EPERM, "delegated administration is disabled on pool");
     int rc = deleg_access(spa_dsl(c->s->spa), name, perm, &who);

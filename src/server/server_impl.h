@@ -67,7 +67,8 @@ enum {
     OP_READ = 1,  /* anybody may ask; runs beside others */
     OP_ENDS = 2,  /* closes the pool: nobody else may be using it */
     OP_BESIDE = 4, /* only who may change the pool, but beside others */
-    OP_DELEGATED = 8 /* others may ask: run() looks whether they were given the permission */
+    OP_DELEGATED = 8, /* others may ask: run() looks whether they were given the permission */
+    OP_RECORDS = 16 /* takes note of what the connection did before: once */
 };
 
 struct operation {

@@ -66,7 +66,7 @@ static bool is_gone(const struct vdev *v)
 static bool lacks_something(struct vdev *v)
 {
     uint64_t first, last;
-    return v->kind->leaf && vdev_readable(v) && vdev_dtl_bounds(v, &first, &last);
+    return v->kind->leaf && vdev_redundant(v) && vdev_readable(v) && vdev_dtl_bounds(v, &first, &last);
 }
 
 static int vdev_facts(struct vdev *v, const char *pool_name, struct nvlist *l)

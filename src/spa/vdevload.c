@@ -117,6 +117,10 @@ static int load_dtl(struct vdev *leaf, void *arg)
         return -ENOMEM;
     struct spa *spa = arg;
     int rc = read_dtl(spa, leaf->dtl_object, missing);
+    if (rc == -ENOMEM) {
+        rangeset_free(missing);
+        return rc;
+    }
     if (rc != 0 || rangeset_count(missing) == 0) {
         rangeset_free(missing);
     } else {

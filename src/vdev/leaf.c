@@ -93,8 +93,8 @@ void leaf_finish(struct vdev_io *io, int rc)
 
     if (io->write)
         leaf_ahead_forget(leaf_queue_ahead(v), io->offset, io->size);
-    if (rc && io->write) {
-        if (!io->repair && vdev_redundant(v))
+    if (rc && io->write && !io->repair) {
+        if (vdev_redundant(v))
             vdev_missed(v, io->birth, io->birth + 1);
         vdev_set_failed(v);
     }

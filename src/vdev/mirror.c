@@ -99,7 +99,7 @@ static void mend(struct vdev *v, const bool *bad, uint64_t offset, const void *d
                  uint64_t birth)
 {
     for (unsigned i = 0; i < v->children; i++)
-        if (bad[i] && vdev_writable(v->child[i]))
+        if (bad[i] && vdev_mendable(v->child[i]))
             write_again(v->child[i], offset, data, size, birth);
 }
 

@@ -59,9 +59,13 @@ static int leaf_writable(struct vdev *leaf, void *arg)
     return info.writable;
 }
 
-bool vdev_writable(struct vdev *v)
+bool vdev_mendable(struct vdev *v)
 {
-    return vdev_each_leaf(v, leaf_writable, NULL) != 0;
+    const struct vdev *root = v;
+
+    while (root->parent)
+        root = root->parent;
+    return root->may_mend && vdev_each_leaf(v, leaf_writable, NULL) != 0;
 }
 
 void vdev_count_wrong(struct vdev *v)

@@ -214,12 +214,12 @@ void stripe_heal(struct stripe_map *m, uint64_t birth)
     bool any = false;
 
     for (unsigned c = 0; c < m->cols; c++)
-        any |= needs_healing(&m->col[c]) && vdev_writable(m->v->child[m->col[c].child]);
+        any |= needs_healing(&m->col[c]) && vdev_mendable(m->v->child[m->col[c].child]);
     if (!any || make_parity(m) != 0)
         return;
     for (unsigned c = 0; c < m->cols; c++) {
         struct stripe_column *col = &m->col[c];
-        bool write = needs_healing(col) && vdev_writable(m->v->child[col->child]);
+        bool write = needs_healing(col) && vdev_mendable(m->v->child[col->child]);
         col->rc = write ? COLUMN_WANTED : COLUMN_READ;
         col->pad = false;
     }

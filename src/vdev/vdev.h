@@ -97,6 +97,7 @@ struct vdev {
     struct vdev **child;
     unsigned children, id;
     uint64_t guid, create_txg;
+    bool may_mend;                   /* the topmost: the pool is ours, reads may write what they find bad */
     enum vdev_state state;
     const char *why;                 /* static words for a state that is not healthy, or NULL */
     uint64_t asize, psize;           /* bytes; psize of leaves */

@@ -33,7 +33,7 @@ uint64_t smallest_child(const struct vdev *v); /* asize of the smallest readable
 /* May it lack blocks born in this txg? Of an interior vdev: so much of it that it cannot be read.
  */
 bool vdev_lacks(const struct vdev *v, uint64_t birth);
-bool vdev_writable(struct vdev *v);    /* has some leaf of it an open, writable device? */
+bool vdev_mendable(struct vdev *v);    /* may reads write to it, and has some leaf an open, writable device? */
 void vdev_count_wrong(struct vdev *v); /* a checksum error of v */
 int vdev_worse(int a, int b);          /* of several failures the one to report (02 17) */
 

@@ -119,7 +119,9 @@ static void names(void **state)
                 {"tank/", "trailing slash in name"},
                 {"tank/a@", "empty component or misplaced '@' or '#' delimiter in name"},
                 {"tank/a#b", "bookmark delimiter '#' is not expected here"},
-                {"/tank", "leading slash in name"}};
+                {"/tank", "leading slash in name"},
+                {"tank/$ORIGIN", "invalid character $ in name"},
+                {"tank/$ORIGIN@x", "invalid character $ in name"}};
     char deep[DATASET_NAME_MAX + 10] = "t";
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

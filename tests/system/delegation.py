@@ -66,6 +66,17 @@ def nothing_given(t, u):
     zfs('unallow', '-e', t)
 
 
+def of_the_pool_itself(t, u):
+    """What the pool needs for itself nobody may touch, whatever was given and to whom."""
+    zfs('allow', '-u', 'nobody', 'create,mount,destroy,snapshot,rename,hold', t)
+    for argv in (('snapshot', f'{t}/$ORIGIN@x'), ('rename', f'{t}/$ORIGIN', f'{t}/x'),
+                 ('destroy', f'{t}/$ORIGIN'), ('hold', 'tag', f'{t}/$ORIGIN@$ORIGIN')):
+        u.may_not(*argv, says='')
+        if zfs(*argv, check=False).status == 0:
+            raise Failure(f'done: zfs {" ".join(argv)}')
+    zfs('unallow', '-u', 'nobody', t)
+
+
 def given(t, u):
     zfs('allow', '-u', 'nobody', 'create,mount,destroy,snapshot,rollback,hold,release,rename,clone,'
         'bookmark,userprop,compression,userquota,allow', f'{t}/a')
@@ -174,7 +185,7 @@ def main():
         t = pool.name
         for name in ('a', 'a/b', 'g', 'g/below', 's', 'm', 'off'):
             zfs('create', f'{t}/{name}')
-        for function in (nothing_given, given, groups_and_everyone, sets, makers, switched_off):
+        for function in (nothing_given, of_the_pool_itself, given, groups_and_everyone, sets, makers, switched_off):
             report.check(function.__name__, function, t, u)
         report.check('survives', survives, t, u, pool)
         pool.export()

@@ -130,6 +130,7 @@ static inline void lab_new(struct lab *lab, const struct shape *s)
 {
     memset(lab, 0, sizeof *lab);
     assert_int_equal(lab_parse(&lab->root, lab_top_config(s)), 0);
+    lab->root->may_mend = true;
     lab_open(lab, s->disk_size);
 }
 

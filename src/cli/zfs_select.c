@@ -175,7 +175,7 @@ static int compare_rows(const void *a, const void *b)
     if (c != 0)
         return c;
     if (p[m] != q[n]) /* NUL, '@', '#' */
-        return (p[m] == '#') - (q[n] == '#') ? (p[m] == '#') - (q[n] == '#') : p[m] - q[n];
+        return p[m] == '#' ? 1 : q[n] == '#' ? -1 : p[m] - q[n];
     if (p[m] == '#')
         return strcmp(p, q);
     unsigned long long t = json_unsigned(x, "createtxg"), u = json_unsigned(y, "createtxg");

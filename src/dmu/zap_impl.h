@@ -21,6 +21,7 @@
 
 #include "dmu/zap.h"
 #include "util/bytes.h"
+#include "util/cleanup.h"
 
 #define ZAP_TYPE_MICRO     0x8000000000000003ull
 #define ZAP_TYPE_HEADER    0x8000000000000001ull
@@ -228,7 +229,7 @@ struct fat {
 
 int fat_open(struct fat *f, struct zap *z, struct dnode *dn);
 void fat_close(struct fat *f);
-#define CLEANUP_FAT __attribute__((cleanup(fat_close)))
+#define CLEANUP_FAT CLEANUP(fat_close)
 int fat_load(struct zap *z, const unsigned char *block, size_t size);
 int fat_format(struct zap *z, struct dnode *dn, struct tx *tx);
 void fat_store(struct fat *f); /* the numbers into the header block, which is dirty already */
@@ -259,7 +260,7 @@ static inline void dbuf_cleanup(struct dbuf **db)
     if (*db)
         dbuf_rele(*db);
 }
-#define CLEANUP_DBUF __attribute__((cleanup(dbuf_cleanup)))
+#define CLEANUP_DBUF CLEANUP(dbuf_cleanup)
 
 /* Loads if needed and locks. zap_leave unlocks. */
 int zap_enter(struct dnode *dn, bool write, struct zap **out);
@@ -268,7 +269,7 @@ static inline void zap_leave(struct zap **z)
     if (*z)
         pthread_rwlock_unlock(&(*z)->lock);
 }
-#define CLEANUP_ZAP __attribute__((cleanup(zap_leave)))
+#define CLEANUP_ZAP CLEANUP(zap_leave)
 int zap_value_check(const struct zap_value *v);
 
 #endif

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "dmu/zap.h"
+#include "util/cleanup.h"
 
 static void rele(struct dnode **dn)
 {
     dnode_rele(*dn);
 }
 #define HOLD(dn, os, object)                                                                       \
-    struct dnode *dn __attribute__((cleanup(rele))) = NULL;                                        \
+    struct dnode *dn CLEANUP(rele) = NULL;                                                         \
     int rc = dnode_hold(os, object, &dn);                                                          \
     if (rc < 0)                                                                                    \
     return rc

@@ -4,6 +4,7 @@
 #define DSL_BOOKMARK_IMPL_H
 
 #include "dsl/dsl_impl.h"
+#include "util/cleanup.h"
 
 enum {
     BM_GUID,
@@ -38,7 +39,7 @@ struct bookmark_list {
 /* Loads all bookmarks of a head; there may be none. */
 int bookmark_list_load(struct dataset *head, struct bookmark_list *l);
 void bookmark_list_free(struct bookmark_list *l);
-#define CLEANUP_LIST __attribute__((cleanup(bookmark_list_free)))
+#define CLEANUP_LIST CLEANUP(bookmark_list_free)
 
 /* Counts an entry of so many words, with these flags, in the features that it uses; delta 1 or -1.
  */

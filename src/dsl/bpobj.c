@@ -13,6 +13,7 @@
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
 #include "util/bytes.h"
+#include "util/cleanup.h"
 #include "util/err.h"
 #include "util/log.h"
 
@@ -33,7 +34,7 @@ static void bpobj_close(struct bpobj *b)
     dnode_rele(b->dn);
     b->dn = NULL;
 }
-#define CLEANUP_BPOBJ __attribute__((cleanup(bpobj_close)))
+#define CLEANUP_BPOBJ CLEANUP(bpobj_close)
 
 static int bpobj_open(struct dsl *dsl, uint64_t object, struct bpobj *b)
 {

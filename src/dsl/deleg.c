@@ -10,6 +10,7 @@
 #include "dsl/deleg_impl.h"
 #include "util/cleanup.h"
 #include "util/err.h"
+#include "util/log.h"
 
 #define KEY_LEN_MAX (DELEG_WHO_MAX + 4)
 
@@ -140,7 +141,8 @@ int deleg_change(struct dsl *dsl, const char *dataset, bool remove, const struct
 {
     struct change c = {dataset, remove, list, n};
 
-    return dsl_task(dsl, change_check, change_sync, &c, DSL_SPACE_RESERVED);
+    return dsl_task_blocks(dsl, change_check, change_sync, &c, DSL_SPACE_RESERVED,
+                           (unsigned)(5 + 3 * n));
 }
 
 /* Who makes a dataset gets on it what is delegated to makers at each level above. */
@@ -158,6 +160,10 @@ int deleg_give_maker(struct dir *made, uint32_t uid, struct tx *tx)
             make_key(&maker, sets, from);
             make_key(&owner, sets, to);
             rc = deleg_perms_load(d, from, &list);
+            if (rc == -EIO || rc == -EBADE || rc == -ENOENT) { /* no reason to fail the txg */
+                log_warn("what makers of datasets are given cannot be read: %s", err_text(rc));
+                rc = 0;
+            }
             for (size_t i = 0; i < list.n && rc == 0; i++)
                 rc = add(made, to, list.name[i], tx);
             free(list.name);

@@ -91,9 +91,12 @@ static int one_meant_in(struct dir *d, struct access *a, size_t i)
 
     for (int sets = 0; sets < 2 && rc == 0; sets++) {
         snprintf(key, sizeof key, "%c-$%s", sets ? 'S' : 's', a->sets.name[i]);
-        if (zap_get_u64(d->dsl->mos, d->w[DIR_DELEG], key, &perms) == 0) {
+        rc = zap_get_u64(d->dsl->mos, d->w[DIR_DELEG], key, &perms);
+        if (rc == 0) {
             a->defined[i] = true;
             rc = sets ? add_sets(d, key, a) : under_key(d, key, a->perm);
+        } else if (rc == -ENOENT) {
+            rc = 0; /* any other error must not let a farther definition count */
         }
     }
     return rc;

@@ -27,6 +27,7 @@
 #include "dsl/keys_impl.h"
 #include "dsl/props.h"
 #include "pool/txg.h"
+#include "util/cleanup.h"
 #include "util/hashmap.h"
 
 #define DIR_DEPTH_MAX 50
@@ -297,8 +298,8 @@ static inline void cleanup_ds(struct dataset **ds)
 {
     ds_rele(*ds);
 }
-#define CLEANUP_DS  __attribute__((cleanup(cleanup_ds)))
-#define CLEANUP_DIR __attribute__((cleanup(cleanup_dir)))
+#define CLEANUP_DS  CLEANUP(cleanup_ds)
+#define CLEANUP_DIR CLEANUP(cleanup_dir)
 int ds_objset(struct dataset *ds, struct objset **out);
 /* The same for what is not encrypted in it: without its key, *temporary is a set of its own that the
  * caller closes; else it is NULL. */

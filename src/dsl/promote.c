@@ -5,6 +5,7 @@
 
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
+#include "util/cleanup.h"
 #include "util/err.h"
 
 /* A row of datasets, each the previous of the one before; all held. */
@@ -180,7 +181,7 @@ static int check_unsupported(const struct promote *p)
 
 static int promote_check(struct dsl *dsl, void *arg, struct tx *tx)
 {
-    __attribute__((cleanup(promote_rele))) struct promote p = {0};
+    CLEANUP(promote_rele) struct promote p = {0};
     struct space space;
     int rc = promote_hold(dsl, arg, &p);
 
@@ -359,7 +360,7 @@ static int promote_locked(struct promote *p, struct tx *tx)
 
 static int promote_sync(struct dsl *dsl, void *arg, struct tx *tx)
 {
-    __attribute__((cleanup(promote_rele))) struct promote p = {0};
+    CLEANUP(promote_rele) struct promote p = {0};
     int rc = promote_hold(dsl, arg, &p);
 
     if (rc == 0)

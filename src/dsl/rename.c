@@ -6,6 +6,7 @@
 
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
+#include "util/cleanup.h"
 #include "util/err.h"
 
 /* ---- Can the space of a directory move elsewhere in the tree? ---- */
@@ -198,7 +199,7 @@ static int check_move(const struct ends *e)
 static int rename_check(struct dsl *dsl, void *arg, struct tx *tx)
 {
     struct rename *r = arg;
-    __attribute__((cleanup(ends_rele))) struct ends e = {0};
+    CLEANUP(ends_rele) struct ends e = {0};
     uint64_t object;
     int rc = ends_hold(dsl, r, &e);
 
@@ -280,7 +281,7 @@ static int move(struct dir *d, struct dir *to, struct tx *tx)
 static int rename_sync(struct dsl *dsl, void *arg, struct tx *tx)
 {
     struct rename *r = arg;
-    __attribute__((cleanup(ends_rele))) struct ends e = {0};
+    CLEANUP(ends_rele) struct ends e = {0};
     struct dir *d;
     char *name;
     int rc = ends_hold(dsl, r, &e);

@@ -5,6 +5,7 @@
 
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
+#include "util/cleanup.h"
 #include "util/err.h"
 
 struct rollback {
@@ -16,7 +17,7 @@ static void rollback_rele(struct rollback *r)
     ds_rele(r->head);
     ds_rele(r->snap);
 }
-#define CLEANUP_ROLLBACK __attribute__((cleanup(rollback_rele)))
+#define CLEANUP_ROLLBACK CLEANUP(rollback_rele)
 
 static int rollback_hold(struct dsl *dsl, const char *name, struct rollback *r)
 {

@@ -7,6 +7,7 @@
 #include "dmu/zap.h"
 #include "dsl/dsl_impl.h"
 #include "dsl/props_impl.h"
+#include "nvlist/nvlist.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 
@@ -228,7 +229,7 @@ static int run(struct dsl *dsl, const char *const *names, size_t n, const struct
     int rc = check_names(names, n);
 
     return rc ? rc : dsl_task_blocks(dsl, snapshot_check, snapshot_sync, &s, DSL_SPACE_NORMAL,
-                                     (unsigned)(3 * n));
+                                     (unsigned)(n * (3 + (props ? nvlist_count(props) : 0))));
 }
 
 int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props)

@@ -220,7 +220,7 @@ static int remove_objects(struct around *a, struct tx *tx)
 
 int ds_snapshot_destroy(struct dataset *snap, struct tx *tx)
 {
-    __attribute__((cleanup(around_rele))) struct around a;
+    CLEANUP(around_rele) struct around a;
     struct dsl *dsl = snap->dsl;
     int rc = around_hold(snap, &a);
 
@@ -256,7 +256,7 @@ struct destroy {
 
 static int check_deadlists(struct dataset *snap)
 {
-    __attribute__((cleanup(around_rele))) struct around a;
+    CLEANUP(around_rele) struct around a;
     struct dsl *dsl = snap->dsl;
     int rc = around_hold(snap, &a);
 

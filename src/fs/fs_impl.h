@@ -40,6 +40,7 @@
 #include "dsl/dataset.h"
 #include "fs/fs.h"
 #include "fs/sa_impl.h"
+#include "util/cleanup.h"
 #include "util/hashmap.h"
 #include "zil/zil.h"
 
@@ -178,7 +179,7 @@ struct fs_tx {
 };
 int fs_tx_begin(struct fs *fs, enum dataset_tx_kind kind, uint64_t bytes, struct fs_tx *t);
 void fs_tx_end(struct fs_tx *t);
-#define CLEANUP_TX __attribute__((cleanup(fs_tx_end)))
+#define CLEANUP_TX CLEANUP(fs_tx_end)
 
 #define COST_NAME  (128u << 10) /* worst case of a change of names: entries, dnodes */
 #define COST_ATTR  (48u << 10)  /* of attributes */
@@ -206,7 +207,7 @@ static inline void zn_put_cleanup(struct znode **zn)
     if (*zn)
         zn_put(*zn);
 }
-#define CLEANUP_ZN __attribute__((cleanup(zn_put_cleanup)))
+#define CLEANUP_ZN CLEANUP(zn_put_cleanup)
 /* A znode for an object just created; a is what has been written. Takes over dn. */
 int zn_new(struct fs *fs, struct dnode *dn, const struct zattr *a, struct znode **out);
 /* After a failed creation: the only reference to a znode of zn_new. */
@@ -227,7 +228,7 @@ static inline void zn_unlock_cleanup(struct znode **zn)
     if (*zn)
         pthread_rwlock_unlock(&(*zn)->lock);
 }
-#define CLEANUP_LOCK __attribute__((cleanup(zn_unlock_cleanup)))
+#define CLEANUP_LOCK CLEANUP(zn_unlock_cleanup)
 static inline struct znode *zn_read_lock(struct znode *zn)
 {
     pthread_rwlock_rdlock(&zn->lock);

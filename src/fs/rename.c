@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "fs/fs_impl.h"
+#include "util/cleanup.h"
 
 struct rename {
     struct fs *fs;
@@ -334,7 +335,7 @@ int fs_rename(struct fs *fs, uint64_t dir, const char *name, uint64_t newdir, co
               unsigned flags)
 {
     struct fs_tx t CLEANUP_TX = {0};
-    struct rename r __attribute__((cleanup(rename_put))) = {
+    struct rename r CLEANUP(rename_put) = {
         .fs = fs, .name = name, .newname = newname, .flags = flags};
     int rc = flags_check(flags);
     if (rc == 0)

@@ -14,6 +14,7 @@
 
 #include "dmu/dnode.h"
 #include "util/bytes.h"
+#include "util/cleanup.h"
 
 struct objset;
 struct tx;
@@ -118,7 +119,7 @@ struct sa_set {
 /* sa_read: the values point into the set until sa_set_clear. -ENOENT: no attributes; -EBADE. */
 int sa_read(struct sa_table *t, struct dnode *dn, struct sa_set *s);
 void sa_set_clear(struct sa_set *s);
-#define CLEANUP_SA_SET __attribute__((cleanup(sa_set_clear)))
+#define CLEANUP_SA_SET CLEANUP(sa_set_clear)
 /* Replaces or appends; the bytes must live until the set is written. -ENOSPC: too many, too long.
  */
 int sa_set_put(struct sa_table *t, struct sa_set *s, enum sa_id id, const void *data,

@@ -70,7 +70,7 @@ static void hold_cleanup(struct dnode **dn)
 {
     dnode_rele(*dn);
 }
-#define CLEANUP_DNODE __attribute__((cleanup(hold_cleanup)))
+#define CLEANUP_DNODE CLEANUP(hold_cleanup)
 
 static int read_registry(struct sa_table *t)
 {

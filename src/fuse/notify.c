@@ -229,7 +229,7 @@ void fuse_mount_invalidate(struct fuse_mount *m, uint64_t ino, const char *name)
 
 void fuse_forget_listing(struct fuse_conn *c, uint64_t ino)
 {
-    enqueue(container_of(c, struct fuse_mount, conn), FUSE_INVALIDATE_INODE, ino, NULL);
+    fuse_mount_invalidate(container_of(c, struct fuse_mount, conn), ino, NULL);
 }
 
 void fuse_mount_invalidate_names(struct fuse_mount *m)

@@ -137,9 +137,9 @@ int block_read(struct pool *pool, const struct blkptr *bp, const struct bookmark
 /* Remembers what is lost; the end of a log chain looks like it and is not. */
 static int note(struct pool *pool, int rc, const struct blkptr *bp, const struct bookmark *bm)
 {
-    enum { TYPE_INTENT_LOG = 9 };
+    enum { INTENT_LOG = 9 }; /* the object type (02 2); the list is in the layer above */
 
-    if ((rc == -EIO || rc == -EBADE) && bm && bp_type(bp) != TYPE_INTENT_LOG)
+    if ((rc == -EIO || rc == -EBADE) && bm && bp_type(bp) != INTENT_LOG)
         pool_errors_note(pool, bm);
     return block_explain(rc, bp, bm);
 }

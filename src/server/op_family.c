@@ -252,9 +252,7 @@ static int destroy_bookmarks(struct newer *n)
     int rc = 0;
     for (size_t i = 0; i < n->marks.n && rc == 0; i++) {
         const char *name = n->marks.name[i];
-        rc = permission_need(n->c, name, "destroy");
-        if (rc == 0)
-            rc = bookmark_destroy(dsl_of(n->c), &name, 1);
+        rc = bookmark_destroy(dsl_of(n->c), &name, 1);
     }
     if (rc == 0 && n->marks.n > 0)
         call_note(n->c, "destroy_bookmarks", call_names(NULL, &n->marks), NULL);
@@ -286,10 +284,12 @@ static int destroy_clones(struct newer *n)
 static int destroy_newer(struct newer *n)
 {
     bool clones = json_flag(n->c->args, "clones");
-    int rc = 0;
     if (!clones && !json_flag(n->c->args, "recursive"))
         return refuse_newer(n);
-    if (n->clones)
+    int rc = permission_need_all(n->c, &n->snaps, "destroy");
+    if (rc == 0)
+        rc = permission_need_all(n->c, &n->marks, "destroy");
+    if (rc == 0 && n->clones)
         rc = clones ? destroy_clones(n) : refuse_clones(n);
     if (rc != 0)
         return rc;

@@ -16,24 +16,19 @@
 #include "util/err.h"
 #include "vdev/vdev.h"
 
-#define BPLIST_BLOCK 16384
-#define CONFIG_BLOCK 16384
-#define BPOBJ_HEADER 48
+#define BPLIST_BLOCK  16384
+#define CONFIG_BLOCK  16384
+#define BPOBJ_HEADER  48
 
 /* ---- What is in a new MOS besides the DSL ---- */
 
 static int create_objects(struct spa *spa, struct tx *tx)
 {
     static const unsigned char zero[BPOBJ_HEADER];
-    struct object_params config = {.type = OT_PACKED_NVLIST,
-                                   .bonus_type = OT_PACKED_NVLIST_SIZE,
-                                   .bonus_len = 8,
-                                   .block_size = CONFIG_BLOCK};
-    struct object_params list = {.type = OT_BPOBJ,
-                                 .bonus_type = OT_BPOBJ_HDR,
-                                 .bonus_len = BPOBJ_HEADER,
-                                 .block_size = BPLIST_BLOCK,
-                                 .compress = COMPRESS_OFF};
+    struct object_params config = {.type = OT_PACKED_NVLIST, .bonus_type = OT_PACKED_NVLIST_SIZE,
+                                   .bonus_len = 8, .block_size = CONFIG_BLOCK};
+    struct object_params list = {.type = OT_BPOBJ, .bonus_type = OT_BPOBJ_HDR, .bonus_len = BPOBJ_HEADER,
+                                 .block_size = BPLIST_BLOCK, .compress = COMPRESS_OFF};
     struct dnode *dn;
     int rc = object_create(spa->mos, 0, &config, tx, &dn);
     if (rc != 0)
@@ -69,8 +64,7 @@ static int fill_directory(struct spa *spa, struct tx *tx)
     for (size_t i = 0; i < ARRAY_LEN(rows) && rc == 0; i++)
         rc = zap_add(dir, rows[i].name, 8, 1, rows[i].value, tx);
     if (rc == 0)
-        rc =
-            zap_add(dir, "org.illumos:checksum_salt", 1, sizeof spa->pool.salt, spa->pool.salt, tx);
+        rc = zap_add(dir, "org.illumos:checksum_salt", 1, sizeof spa->pool.salt, spa->pool.salt, tx);
     dnode_rele(dir);
     return rc;
 }
@@ -227,8 +221,7 @@ static int check_args(const struct spa_create_args *args)
     for (size_t i = 0; i < args->npaths; i++)
         for (size_t k = 0; k < i; k++)
             if (strcmp(args->paths[i], args->paths[k]) == 0)
-                return err_set(EINVAL, "one or more vdevs refer to the same device: %s",
-                               args->paths[i]);
+                return err_set(EINVAL, "one or more vdevs refer to the same device: %s", args->paths[i]);
     struct nvlist *encoded = NULL;
     if (args->fs_props && (rc = prop_encode(args->fs_props, &encoded)) != 0)
         return rc;
@@ -246,16 +239,14 @@ static int write_first_txg(struct spa *spa, const struct spa_create_args *args)
     struct tx tx;
     struct vdev *root = spa->pool.root;
     static const struct objset_ops ops = {.born = dsl_mos_born, .killed = dsl_mos_killed};
-    struct objset_props props = {
-        .checksum = CHECKSUM_FLETCHER4, .compress = COMPRESS_ON, .copies = 3};
+    struct objset_props props = {.checksum = CHECKSUM_FLETCHER4, .compress = COMPRESS_ON, .copies = 3};
     int rc = alloc_init(&spa->pool, spa_spacemap_load, spa);
     for (unsigned i = 0; i < root->children && rc == 0; i++)
         rc = alloc_add_vdev(&spa->pool, root->child[i]);
     if (rc != 0)
         return rc;
     tx_begin_syncing(&tx, &spa->pool, TXG_INITIAL);
-    rc =
-        objset_create(&spa->mos, &spa->pool, 0, OBJSET_META, 0, &props, &ops, &spa->mos_space, &tx);
+    rc = objset_create(&spa->mos, &spa->pool, 0, OBJSET_META, 0, &props, &ops, &spa->mos_space, &tx);
     if (rc != 0)
         return rc;
     spa->creating = true;
@@ -282,8 +273,7 @@ static int take_back(struct spa *spa, int rc)
     return err_set(-rc, "%s", why);
 }
 
-int spa_create(const struct spa_create_args *args, bool dry_run, struct nvlist **config,
-               struct spa **out)
+int spa_create(const struct spa_create_args *args, bool dry_run, struct nvlist **config, struct spa **out)
 {
     struct env env;
     CLEANUP(free_tree) struct vdev *root = NULL;

@@ -1,6 +1,6 @@
 /*
- * Opening a pool (spec 01 11.2). Twice: first with the configuration assembled from labels, only to
- * read the trusted one from the MOS; then with that one, for good.
+ * Opening a pool (spec 01 11.2). Twice: first with the configuration assembled from labels, only to read
+ * the trusted one from the MOS; then with that one, for good.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,16 +35,14 @@ static void free_spa(struct spa **spa)
 
 static int open_mos(struct spa *spa, const struct objset_ops *ops)
 {
-    struct objset_props props = {
-        .checksum = CHECKSUM_FLETCHER4, .compress = COMPRESS_ON, .copies = 3};
+    struct objset_props props = {.checksum = CHECKSUM_FLETCHER4, .compress = COMPRESS_ON, .copies = 3};
     struct blkptr root;
     memcpy(root.w, spa->ub.rootbp, sizeof root.w);
     int rc = objset_open(&spa->mos, &spa->pool, 0, &root, &props, ops, &spa->mos_space);
     return err_prefix(rc, "the pool's meta object set");
 }
 
-/* The pool's state as its checkpoint keeps it: an uberblock in the MOS of the present one (05 15).
- */
+/* The pool's state as its checkpoint keeps it: an uberblock in the MOS of the present one (05 15). */
 static int go_to_checkpoint(struct spa *spa, const struct objset_ops *ops)
 {
     uint64_t w[27] = {0};
@@ -66,16 +64,10 @@ static int go_to_checkpoint(struct spa *spa, const struct objset_ops *ops)
         rc = err_set(EBADE, "the checkpoint is damaged");
     if (rc != 0)
         return rc;
-    spa->ub = (struct uberblock){.version = w[1],
-                                 .txg = w[2],
-                                 .guid_sum = w[3],
-                                 .timestamp = w[4],
-                                 .software_version = w[21],
-                                 .mmp_magic = w[22],
-                                 .mmp_delay = w[23],
-                                 .mmp_config = w[24],
-                                 .checkpoint_txg = w[25],
-                                 .raidz_reflow = w[26],
+    spa->ub = (struct uberblock){.version = w[1], .txg = w[2], .guid_sum = w[3], .timestamp = w[4],
+                                 .software_version = w[21], .mmp_magic = w[22],
+                                 .mmp_delay = w[23], .mmp_config = w[24],
+                                 .checkpoint_txg = w[25], .raidz_reflow = w[26],
                                  .big = spa->ub.big};
     memcpy(spa->ub.rootbp, &w[5], sizeof spa->ub.rootbp);
     objset_close(spa->mos);
@@ -96,18 +88,14 @@ static int check_kinds(const struct vdev *root)
     for (unsigned i = 0; i < root->children; i++) {
         const struct vdev *top = root->child[i];
         if (!top->kind->leaf && !is_type(top, "mirror") && !is_type(top, "raidz"))
-            return err_set(EROFS, "its %s devices can only be read by this version",
-                           top->kind->type);
+            return err_set(EROFS, "its %s devices can only be read by this version", top->kind->type);
         if (vdev_is_expanding(top))
-            return err_set(EROFS,
-                           "it has a raidz that is being expanded, which this version cannot "
-                           "continue");
+            return err_set(EROFS, "it has a raidz that is being expanded, which this version cannot "
+                                  "continue");
         for (unsigned k = 0; k < top->children; k++)
             if (!top->child[k]->kind->leaf)
-                return err_set(EROFS,
-                               "it has a device that is being replaced (%s), which this version "
-                               "cannot continue",
-                               top->child[k]->kind->type);
+                return err_set(EROFS, "it has a device that is being replaced (%s), which this version "
+                                      "cannot continue", top->child[k]->kind->type);
     }
     return 0;
 }
@@ -119,8 +107,7 @@ static int note_absent(struct vdev *leaf, void *arg)
     return 0;
 }
 
-/* Opens the devices. *missing: what is missing, if it may be; the sentence is the caller's to free.
- */
+/* Opens the devices. *missing: what is missing, if it may be; the sentence is the caller's to free. */
 static int open_tree(struct vdev *root, enum open_how how, uint64_t pool_guid, char **missing)
 {
     int rc = how == OPEN_WRITE ? check_kinds(root) : 0;
@@ -163,9 +150,8 @@ static int open_devices(const struct spa_open_args *args, const struct nvlist *c
         return rc;
     }
     uint64_t guid = spa->pool.guid;
-    rc = pool_init(&spa->pool,
-                   args->new_name ? args->new_name : nvlist_string_or(config, "name", "?"), root,
-                   &env);
+    rc = pool_init(&spa->pool, args->new_name ? args->new_name : nvlist_string_or(config, "name", "?"),
+                   root, &env);
     if (rc != 0)
         return rc;
     spa->pool.guid = guid;
@@ -336,37 +322,31 @@ static int check_scan(struct spa *spa)
     if (rc == -ENOENT)
         return 0;
     if (rc == 0 && words[1] == 1)
-        return err_set(EROFS,
-                       "a scrub or resilver is in progress, which this version cannot continue");
+        return err_set(EROFS, "a scrub or resilver is in progress, which this version cannot continue");
     return rc;
 }
 
-static int check_host(struct spa *spa, const struct spa_open_args *args,
-                      const struct nvlist *config)
+static int check_host(struct spa *spa, const struct spa_open_args *args, const struct nvlist *config)
 {
     uint64_t hostid = nvlist_uint64_or(config, "hostid", 0);
     uint64_t state = nvlist_uint64_or(config, "state", POOL_STATE_ACTIVE);
     if (args->force || state == POOL_STATE_EXPORTED || hostid == spa->hostid)
         return 0;
-    return err_set(
-        EEXIST,
-        "pool was previously in use from another system.\nLast accessed by %s "
-        "(hostid=%llx)\nThe pool can be imported, use 'zpool import -f' to import the pool.",
-        nvlist_string_or(config, "hostname", "<unknown>"), (unsigned long long)hostid);
+    return err_set(EEXIST, "pool was previously in use from another system.\nLast accessed by %s "
+                   "(hostid=%llx)\nThe pool can be imported, use 'zpool import -f' to import the pool.",
+                   nvlist_string_or(config, "hostname", "<unknown>"), (unsigned long long)hostid);
 }
 
-/* Devices that lack something stand in for those that are absent only as far as they have it. What
- * can be read then must not be changed: the others may come back. */
+/* Devices that lack something stand in for those that are absent only as far as they have it. What can
+ * be read then must not be changed: the others may come back. */
 static int check_whole(const struct spa *spa)
 {
     const struct vdev *root = spa->pool.root;
     for (unsigned i = 0; i < root->children; i++) {
         const struct vdev *top = root->child[i];
         if (!top->kind->leaf && !vdev_is_whole(top))
-            return err_set(EROFS,
-                           "devices of vdev %u are missing, and others have missed writes and were "
-                           "not resilvered: parts of the data may be unreadable",
-                           top->id);
+            return err_set(EROFS, "devices of vdev %u are missing, and others have missed writes and were "
+                                  "not resilvered: parts of the data may be unreadable", top->id);
     }
     return 0;
 }
@@ -377,12 +357,10 @@ static int check_writable(struct spa *spa)
     if (rc == 0)
         rc = check_whole(spa);
     if (rc == 0 && spa->version != SPA_VERSION)
-        rc = err_set(
-            EROFS, "pool version %llu has no feature flags; this version can only read such pools",
-            (unsigned long long)spa->version);
+        rc = err_set(EROFS, "pool version %llu has no feature flags; this version can only read such pools",
+                     (unsigned long long)spa->version);
     if (rc == 0 && spa->ub.mmp_delay != 0)
-        rc = err_set(EROFS,
-                     "the pool has multihost protection on, which this version cannot keep up");
+        rc = err_set(EROFS, "the pool has multihost protection on, which this version cannot keep up");
     if (rc == 0)
         rc = check_scan(spa);
     if (rc == 0)
@@ -410,8 +388,7 @@ static int load(struct spa *spa, const struct spa_open_args *args, const struct 
         return rc;
     spa_load_features(spa);
     if (vdev_guid_sum(spa->pool.root) != spa->ub.guid_sum)
-        return err_set(ENXIO,
-                       "one or more devices are missing: the sum of device guids does not match");
+        return err_set(ENXIO, "one or more devices are missing: the sum of device guids does not match");
     rc = spa_spacemap_open(spa);
     if (rc == 0)
         rc = spa_logmap_open(spa);

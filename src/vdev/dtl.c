@@ -129,9 +129,36 @@ bool vdev_dispensable(const struct vdev *leaf)
     return whole_without(leaf->top, leaf);
 }
 
+/* How many of its children cannot give what was born in that txg? */
+static unsigned lacking_at(const struct vdev *top, uint64_t txg)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < top->children; i++)
+        n += !vdev_readable(top->child[i]) || vdev_lacks(top->child[i], txg);
+    return n;
+}
+
+static bool next_missed(struct vdev *leaf, uint64_t pos, struct range *r)
+{
+    MUTEX_GUARD(&leaf->dtl_lock);
+
+    return leaf->dtl && rangeset_next(leaf->dtl, pos, r);
+}
+
 bool vdev_is_whole(const struct vdev *top)
 {
-    return whole_without(top, NULL);
+    unsigned spare = vdev_spare_children(top);
+    struct range r;
+
+    if (lacking_at(top, 0) > spare) /* before all ranges: the absent */
+        return false;
+    /* Most lack something where somebody's range begins. */
+    for (unsigned i = 0; i < top->children; i++)
+        for (uint64_t pos = 0; next_missed(top->child[i], pos, &r); pos = r.end)
+            if (lacking_at(top, r.start) > spare)
+                return false;
+    return true;
 }
 
 /* The states of interior vdevs follow those of their children. */

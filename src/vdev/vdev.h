@@ -224,7 +224,8 @@ bool vdev_redundant(const struct vdev *leaf);
 /* Could all blocks of its top-level vdev be read without it now? Devices that lack something count as
  * absent. */
 bool vdev_dispensable(const struct vdev *leaf);
-/* Could all blocks of a top-level vdev be read now, by the same measure? */
+/* Can all blocks of a redundant top-level vdev be read now? Those of each txg are looked at by themselves:
+ * what one device missed another may have. */
 bool vdev_is_whole(const struct vdev *top);
 /* Sets the state of a leaf, and those of the vdevs above it accordingly. The device stays open. */
 void vdev_change_state(struct vdev *leaf, enum vdev_state state, const char *why);

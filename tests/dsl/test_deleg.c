@@ -102,6 +102,47 @@ static void makers(void **state)
     dsl_test_free(&p);
 }
 
+struct spoil {
+    const char *ds, *key;
+    size_t words; /* of the entry: 2 cannot be read as a number, 1 leads nowhere */
+};
+
+static int spoil_sync(struct dsl *dsl, void *arg, struct tx *tx)
+{
+    const struct spoil *s = arg;
+    CLEANUP_DS struct dataset *ds = NULL;
+    const uint64_t nowhere[2] = {999999, 0};
+    struct dnode *zap;
+    int rc = ds_hold_name(dsl, s->ds, &ds);
+    if (rc == 0)
+        rc = dnode_hold(dsl->mos, ds->dir->w[DIR_DELEG], &zap);
+    if (rc != 0)
+        return rc;
+    rc = zap_update(zap, s->key, 8, s->words, nowhere, tx);
+    dnode_rele(zap);
+    return rc;
+}
+
+/* What cannot be read gives nobody anything, and keeps nobody from making datasets. */
+static void damaged(void **state)
+{
+    struct dsl_test p;
+    struct spoil meaning = {"tank/a", "s-$@one", 2}, makers_key = {"tank/a", "c-$", 1};
+    fill(&p);
+    p.check = false; /* what is spoiled is leaked */
+    change(&p, "tank", false, 's', '-', "@one", "hold");
+    change(&p, "tank/a", false, 's', '-', "@one", "snapshot");
+    change(&p, "tank/a", false, 'u', 'l', "1000", "@one");
+    change(&p, "tank/a", false, 'c', '-', "", "rename");
+    lacks(&p, "tank/a", "hold");
+    assert_int_equal(dsl_task(p.dsl, NULL, spoil_sync, &meaning, DSL_SPACE_NORMAL), 0);
+    assert_true(deleg_access(p.dsl, "tank/a", "hold", &anna) < 0); /* not by the farther meaning */
+    assert_int_equal(dsl_task(p.dsl, NULL, spoil_sync, &makers_key, DSL_SPACE_NORMAL), 0);
+    assert_int_equal(dataset_create(p.dsl, "tank/a/new", NULL, 1000, 0), 0);
+    lacks(&p, "tank/a/new", "rename");
+    dsl_test_free(&p);
+}
+
 static void names(void **state)
 {
     static const char *const good[] = {"snapshot", "receive:append", "userquota", "compression", "volsize",
@@ -116,7 +157,8 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(levels), cmocka_unit_test(sets),
-                                       cmocka_unit_test(makers), cmocka_unit_test(names)};
+                                       cmocka_unit_test(makers), cmocka_unit_test(damaged),
+                                       cmocka_unit_test(names)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -417,7 +417,7 @@ static void test_unmount_under_load(void **state)
     pthread_t id[4];
 
     for (int i = 0; i < 4; i++)
-        pthread_create(&id[i], NULL, churn, (char *)NULL + i);
+        pthread_create(&id[i], NULL, churn, (void *)(uintptr_t)i);
     while (fuse_mount_request_count(w.m, 20) < 200) /* FSYNC */
         sched_yield();
     assert_int_equal(fuse_mount_unmount(w.m, true), 0);
@@ -536,7 +536,7 @@ static void test_slow_callers(void **state)
     pthread_mutex_unlock(&slow_lock);
     memfs_delay = slow;
     for (int i = 0; i < 12; i++)
-        pthread_create(&id[i], NULL, do_fsync, (char *)NULL + i);
+        pthread_create(&id[i], NULL, do_fsync, (void *)(uintptr_t)i);
     pthread_mutex_lock(&slow_lock);
     while (slow_waiting < 12)
         pthread_cond_wait(&slow_changed, &slow_lock);

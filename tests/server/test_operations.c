@@ -328,6 +328,7 @@ static void others_may_only_read(void **state)
                                             "zfs.allow",    "zfs.unallow",  "zfs.unload_key"};
     begin();
     expect_ok(ASK(NULL, "{\"op\":\"zfs.create\",\"args\":{\"name\":\"tank/mine\"}}"));
+    expect_ok(ASK(NULL, "{\"op\":\"zfs.snapshot\",\"args\":{\"names\":[\"tank/mine@s\"]}}"));
     end();
     peer = geteuid() + 1;
     begin();
@@ -345,10 +346,23 @@ static void others_may_only_read(void **state)
                                                                      : "tank/mine",
                          strcmp(forbidden[i], "zfs.rename") == 0 ? ",\"to\":\"tank/other\"" : ""),
                      EPERM, "permission denied");
+    /* Nothing is shown on the way to a refusal, and what changed nothing gives nothing to record. */
+    struct json_object *rows = json_object_new_array();
+    expect_error(ASK(rows, "{\"op\":\"zfs.destroy\",\"args\":{\"name\":\"tank\",\"clones\":true,"
+                           "\"dry_run\":true}}"),
+                 EPERM, "permission denied");
+    expect_error(ASK(rows, "{\"op\":\"zfs.destroy\",\"args\":{\"name\":\"tank/mine@s\",\"dry_run\":true}}"),
+                 EPERM, "permission denied");
+    assert_int_equal(json_count(rows), 0);
+    json_object_put(rows);
+    expect_error(ASK(NULL, "{\"op\":\"zfs.set\",\"args\":{\"name\":\"tank/mine\",\"props\":{}}}"), EINVAL,
+                 "no property is named");
+    expect_error(ASK(NULL, "{\"op\":\"pool.command\",\"args\":{\"text\":\"zfs forged\"}}"), EPERM,
+                 "permission denied");
     end();
     peer = geteuid();
     begin();
-    expect_ok(ASK(NULL, "{\"op\":\"zfs.destroy\",\"args\":{\"name\":\"tank/mine\"}}"));
+    expect_ok(ASK(NULL, "{\"op\":\"zfs.destroy\",\"args\":{\"name\":\"tank/mine\",\"clones\":true}}"));
     end();
 }
 

@@ -423,6 +423,34 @@ static void failed_writes_are_noted(void **state)
     }
 }
 
+/* Devices that missed different txgs make up for each other. */
+static void whole_txg_by_txg(void **state)
+{
+    static const struct shape kinds[] = {{.type = "mirror", .disks = 2, .ashift = 9},
+                                         {.type = "raidz", .disks = 4, .nparity = 1, .ashift = 9}};
+
+    for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+        struct lab lab;
+        lab_new(&lab, &kinds[i]);
+        struct vdev *a = lab.disk[0].leaf, *b = lab.disk[1].leaf;
+        assert_true(vdev_is_whole(lab.top));
+        vdev_missed(a, 100, 110);
+        vdev_missed(b, 90, 100);
+        vdev_missed(b, 200, 201);
+        assert_true(vdev_is_whole(lab.top));
+        vdev_missed(a, 150, 250);
+        assert_false(vdev_is_whole(lab.top));
+        assert_int_equal(vdev_caught_up(b, 200, 201), 0);
+        assert_true(vdev_is_whole(lab.top));
+        b->state = VDEV_CANT_OPEN;
+        assert_false(vdev_is_whole(lab.top));
+        assert_int_equal(vdev_caught_up(a, 0, 250), 0);
+        assert_true(vdev_is_whole(lab.top));
+        b->state = VDEV_HEALTHY;
+        lab_free(&lab);
+    }
+}
+
 /* Until it is known that the pool is ours, reads find what is wrong and write nothing. */
 static void nothing_is_mended_too_early(void **state)
 {
@@ -650,6 +678,7 @@ int main(void)
         cmocka_unit_test(one_sector),      cmocka_unit_test(missed_txgs),
         cmocka_unit_test(flush_tolerates), cmocka_unit_test(write_tolerates),
         cmocka_unit_test(failed_writes_are_noted),
+        cmocka_unit_test(whole_txg_by_txg),
         cmocka_unit_test(nothing_is_mended_too_early),
         cmocka_unit_test(failed_flush_is_noted),
         cmocka_unit_test(states),          cmocka_unit_test(mirror_of_raidz),

@@ -57,7 +57,7 @@ check-asan: deps-test asan
 
 # Where threads meet.
 TSAN_TESTS = 'unit/util/*' unit/pool/txg unit/pool/alloc unit/pool/block unit/device/queue 'unit/spa/*' \
-             unit/fs/threads
+             unit/dmu/neighbours unit/fs/threads
 
 check-tsan: deps-test tsan
 	tests/run --build build-tsan --tag tsan $(TSAN_TESTS)

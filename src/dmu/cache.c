@@ -66,6 +66,7 @@ void cache_put(struct cache *c)
     if (--c->refs > 0)
         return;
     c->pool->cache = NULL;
+    neighbours_stop(c);
     for (int i = 0; i < CACHE_SHARDS; i++) {
         pthread_mutex_destroy(&c->shards[i].lock);
         pthread_mutex_destroy(&c->waits[i].lock);

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct neighbour_reader;
 struct pool;
 
 enum cache_kind { CACHE_DBUF, CACHE_DNODE };
@@ -56,6 +57,7 @@ struct cache_wait {
 struct cache {
     struct pool *pool;
     unsigned refs;              /* object sets; cache.c's lock */
+    _Atomic(struct neighbour_reader *) neighbours; /* NULL: it never read */
     _Atomic int64_t total;      /* bytes of the items and of what belongs to them: cache_charge */
     _Atomic int64_t written;    /* bytes in the lists WRITTEN */
     _Atomic int64_t gaps;       /* bytes that no buffer uses and that cannot be given back */
@@ -109,6 +111,9 @@ static inline void cache_touch(struct cache *c, struct cache_item *it)
 uint64_t cache_wait_number(struct cache *c, const void *key);
 void cache_wait_for(struct cache *c, const void *key, uint64_t number);
 void cache_wake(struct cache *c, const void *key);
+
+/* Ends the cache's reader of small files (neighbours.c), which has nothing more to do. */
+void neighbours_stop(struct cache *c);
 
 /* Implemented by the owners, called with the shard lock held: takes the thing out of its tables
  * unless somebody uses it. dispose frees it later, with no lock held. */

@@ -26,8 +26,7 @@ static int next_piece(struct dnode *dn, uint64_t off, size_t n, struct piece *p)
     return 0;
 }
 
-/* The block's contents, referenced; *b is NULL for a hole. */
-static int get_contents(struct dnode *dn, uint64_t blkid, struct buf **b)
+int dnode_contents(struct dnode *dn, uint64_t blkid, struct buf **b)
 {
     struct dbuf *db;
     bool missed;
@@ -51,7 +50,7 @@ static int get_contents(struct dnode *dn, uint64_t blkid, struct buf **b)
 static int read_piece(struct dnode *dn, const struct piece *p, unsigned char *out)
 {
     struct buf *b = NULL;
-    int rc = p->beyond ? 0 : get_contents(dn, p->blkid, &b);
+    int rc = p->beyond ? 0 : dnode_contents(dn, p->blkid, &b);
     size_t have = b && b->size > p->off ? MIN(p->n, b->size - p->off) : 0;
 
     if (rc < 0)
@@ -184,7 +183,7 @@ int dnode_get_blocks(struct dnode *dn, uint64_t blkid, size_t count, struct buf 
         if (rc == 0 && p.block_size != block_size)
             rc = -EAGAIN;
         if (rc == 0 && !p.beyond)
-            rc = get_contents(dn, p.blkid, &blocks[i]);
+            rc = dnode_contents(dn, p.blkid, &blocks[i]);
         if (rc == 0 && blocks[i] && blocks[i]->size != block_size)
             rc = -EAGAIN;
         if (rc < 0) {

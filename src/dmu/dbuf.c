@@ -422,7 +422,13 @@ struct ahead {
     struct blkptr bp;
 };
 
-static void async_end(struct objset *os)
+void objset_async_begin(struct objset *os)
+{
+    MUTEX_GUARD(&os->lock);
+    os->async++;
+}
+
+void objset_async_end(struct objset *os)
 {
     MUTEX_GUARD(&os->lock);
     if (--os->async == 0)
@@ -446,7 +452,7 @@ static void ahead_done(void *arg, struct buf *b, int rc)
     dbuf_unhold(db);
     free(a);
     cache_trim(os->cache);
-    async_end(os);
+    objset_async_end(os);
 }
 
 /* With the lock: the block, held and READING, if it has to be read. */
@@ -477,9 +483,7 @@ void dbuf_prefetch(struct dnode *dn, unsigned level, uint64_t blkid)
         free(a);
         return;
     }
-    pthread_mutex_lock(&os->lock);
-    os->async++;
-    pthread_mutex_unlock(&os->lock);
+    objset_async_begin(os);
     a->db = db;
     if (dbuf_find_bp(dn, level, blkid, &a->bp) == 0 && !bp_hole(&a->bp)) {
         dbuf_bookmark(dn, level, blkid, &bm);
@@ -492,7 +496,7 @@ void dbuf_prefetch(struct dnode *dn, unsigned level, uint64_t blkid)
     pthread_mutex_unlock(&dn->lock);
     dbuf_unhold(db);
     free(a);
-    async_end(os);
+    objset_async_end(os);
 }
 
 /* ---- The interface of level-0 blocks ---- */

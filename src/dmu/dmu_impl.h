@@ -216,6 +216,17 @@ struct dnode_shard {
     struct hashmap map;
 };
 
+#define NEIGHBOURS_RECENT 8
+
+/* Which files are read ahead of their readers; neighbours.c. */
+struct neighbours {
+    pthread_mutex_t lock;                /* guards what follows */
+    uint64_t missed[NEIGHBOURS_RECENT];  /* objects that had to be read from disk, 0: none */
+    unsigned next;                       /* to be replaced */
+    uint64_t start;                      /* groups of objects that were asked for: [start, end) */
+    _Atomic uint64_t end;
+};
+
 #define RECENT_BLOCKS 64
 
 struct objset_dirty {
@@ -250,6 +261,7 @@ struct objset {
     struct dnode_shard shards[DNODE_SHARDS];
     struct objset_dirty dirty[TXG_SLOTS];
     struct slots *slots;
+    struct neighbours neighbours;
     _Atomic unsigned uses;
     int async;                       /* asynchronous reads under way; lock */
     pthread_cond_t idle;             /* async became 0 */
@@ -347,6 +359,15 @@ int dnode_block_slots(const unsigned char *block, unsigned slot, unsigned *width
 /* The blocks first..last are about to be read. */
 void prefetch_read(struct dnode *dn, uint64_t first, uint64_t last);
 void prefetch_free(struct prefetch *p);
+/* The beginning of a file is about to be read: is it time to read those of others? */
+void neighbours_read(struct dnode *dn);
+/* A level-0 block's contents, referenced; *b is NULL for a hole. */
+int dnode_contents(struct dnode *dn, uint64_t blkid, struct buf **b);
+/* Is nothing known of its contents, nor anybody reading them? */
+bool dnode_block_absent(struct dnode *dn, uint64_t blkid);
+/* Reads in other threads, for which the end of the object set waits. */
+void objset_async_begin(struct objset *os);
+void objset_async_end(struct objset *os);
 void block_swap(uint8_t type, unsigned level, unsigned char *data, size_t n);
 void dnode_image_swap(unsigned char *image);
 void bonus_swap(uint8_t type, unsigned char *data, size_t n);

@@ -31,6 +31,7 @@ static void free_objset(struct objset *os)
     }
     for (int i = 0; i < TXG_SLOTS; i++)
         pthread_mutex_destroy(&os->dirty[i].lock);
+    pthread_mutex_destroy(&os->neighbours.lock);
     pthread_mutex_destroy(&os->lock);
     pthread_cond_destroy(&os->idle);
     if (os->cache)
@@ -56,6 +57,7 @@ static int new_objset(struct objset **out, struct pool *pool, uint64_t id,
         os->ops_arg = os;
     }
     pthread_mutex_init(&os->lock, NULL);
+    pthread_mutex_init(&os->neighbours.lock, NULL);
     pthread_cond_init(&os->idle, NULL);
     for (int i = 0; i < TXG_SLOTS; i++)
         pthread_mutex_init(&os->dirty[i].lock, NULL);

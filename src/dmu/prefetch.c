@@ -96,6 +96,8 @@ void prefetch_read(struct dnode *dn, uint64_t first, uint64_t last)
 {
     uint64_t from, to, done;
 
+    if (first == 0)
+        neighbours_read(dn);
     {
         MUTEX_GUARD(&dn->lock);
         if (dn->max_blkid == 0 || first > dn->max_blkid)
@@ -113,6 +115,14 @@ void prefetch_read(struct dnode *dn, uint64_t first, uint64_t last)
         if (s->next == last + 1)
             s->ahead = MAX(s->ahead, done);
     }
+}
+
+bool dnode_block_absent(struct dnode *dn, uint64_t blkid)
+{
+    MUTEX_GUARD(&dn->lock);
+    struct dbuf *db = dbuf_find(dn, 0, blkid);
+
+    return !dn->gone && (!db || db->state == DBUF_EMPTY);
 }
 
 void dnode_prefetch(struct dnode *dn, uint64_t off, uint64_t n)

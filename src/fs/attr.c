@@ -285,7 +285,6 @@ void zn_fill(struct znode *zn, struct fs_attr *out)
         .gid = a.gid,
         .rdev = rdev_out(a.rdev),
         .flags = flags_out(a.flags),
-        .parent = a.parent,
         .atime = to_timespec(&a.atime),
         .mtime = to_timespec(&a.mtime),
         .ctime = to_timespec(&a.ctime),

@@ -38,7 +38,6 @@ struct fs_attr {
     uint32_t uid, gid;
     uint32_t rdev;          /* as st_rdev encoded by makedev for FUSE (new_encode_dev) */
     uint32_t flags;         /* FS_FLAG_* */
-    uint64_t parent;        /* the directory of one of its names */
     struct timespec atime, mtime, ctime, crtime;
 };
 

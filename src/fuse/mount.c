@@ -285,7 +285,6 @@ static int conn_setup(struct fuse_mount *m, struct fs *fs, const struct fuse_mou
         .max_read = o->max_read,
         .forget_attr = fuse_forget_attr,
         .forget_data = fuse_forget_data,
-        .forget_listing = fuse_forget_listing,
         .before_wait = fuse_ring_before_wait,
         .snapdir = {.ops = o->snapshots, .arg = o->arg, .mode = o->snapdir},
     };

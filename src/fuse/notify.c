@@ -227,11 +227,6 @@ void fuse_mount_invalidate(struct fuse_mount *m, uint64_t ino, const char *name)
     enqueue(m, name ? FUSE_INVALIDATE_ENTRY : FUSE_INVALIDATE_INODE, ino, name);
 }
 
-void fuse_forget_listing(struct fuse_conn *c, uint64_t ino)
-{
-    fuse_mount_invalidate(container_of(c, struct fuse_mount, conn), ino, NULL);
-}
-
 void fuse_mount_invalidate_names(struct fuse_mount *m)
 {
     enqueue(m, FUSE_INVALIDATE_NAMES, 0, NULL);

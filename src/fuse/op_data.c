@@ -55,8 +55,6 @@ int fuse_op_read(struct fuse_request *r)
     if (got < 0)
         return (int)got;
     r->out_len = (size_t)got;
-    if (in->offset == 0)
-        fuse_listed_read(r);
     return 0;
 }
 

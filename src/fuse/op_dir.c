@@ -96,8 +96,6 @@ static int readdir_common(struct fuse_request *r, bool plus)
         return 0; /* what there is first; the error comes with the next call */
     if (!rc && r->out_len == 0 && f.full)
         return -EINVAL;
-    if (!rc && r->out_len == 0)
-        fuse_listed_end(r);
     return rc;
 }
 

@@ -6,7 +6,6 @@
 #define FUSE_REQUEST_IMPL_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "fs/fs.h"
 #include "fuse/fuse.h"
@@ -22,8 +21,6 @@
  * recently is not trusted for longer. */
 #define FUSE_SETTLE_SECONDS 10
 
-#define FUSE_LISTED_MAX     1024
-
 struct fuse_snapshot;
 
 /* The snapshots that are open in a mount (snapdir.c). ops NULL: there is no .zfs. */
@@ -34,13 +31,6 @@ struct fuse_snapdir {
     pthread_mutex_t lock;
     pthread_cond_t changed;     /* a snapshot is used less */
     struct fuse_snapshot *open; /* lock */
-};
-
-/* Directories whose whole listing the kernel has cached since a file of theirs was last read, as far
- * as there is room (listed.c). 0: free. */
-struct fuse_listed {
-    _Atomic unsigned count;
-    _Atomic uint64_t nodes[FUSE_LISTED_MAX];
 };
 
 /* What the handler needs to know of a mount. Set before requests arrive or by INIT, then constant.
@@ -58,8 +48,6 @@ struct fuse_conn {
      * no lock of the kernel's that a request can be held under). NULL in tests. */
     void (*forget_attr)(struct fuse_conn *c, uint64_t nodeid);
     void (*forget_data)(struct fuse_conn *c, uint64_t nodeid);
-    /* Makes the kernel ask for a directory's listing again, soon. NULL in tests. */
-    void (*forget_listing)(struct fuse_conn *c, uint64_t nodeid);
     /* Called by a handler that will wait for a disk, so that others are served meanwhile. May be
      * NULL. */
     void (*before_wait)(void);
@@ -69,7 +57,6 @@ struct fuse_conn {
     bool keep_open; /* the kernel cannot do without OPEN and OPENDIR */
     bool setxattr_ext;
     struct fuse_snapdir snapdir;
-    struct fuse_listed listed;
     uint32_t negative_valid; /* seconds */
 };
 
@@ -138,10 +125,6 @@ int fuse_op_copy_range_64(struct fuse_request *r);
 
 int fuse_op_readdir(struct fuse_request *r);
 int fuse_op_readdirplus(struct fuse_request *r);
-
-/* listed.c: a listing has come to its end; a file is read. */
-void fuse_listed_end(struct fuse_request *r);
-void fuse_listed_read(struct fuse_request *r);
 
 int fuse_op_getxattr(struct fuse_request *r);
 int fuse_op_setxattr(struct fuse_request *r);

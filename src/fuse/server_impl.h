@@ -147,7 +147,6 @@ int fuse_keeper_start(struct fuse_server *s);
 void fuse_keeper_stop(struct fuse_server *s);
 void fuse_forget_attr(struct fuse_conn *c, uint64_t ino);
 void fuse_forget_data(struct fuse_conn *c, uint64_t ino); /* and the attributes */
-void fuse_forget_listing(struct fuse_conn *c, uint64_t ino); /* by the keeper, later */
 void fuse_keeper_drop(struct fuse_mount *m); /* with server->lock held: m's pending invalidations */
 
 /* watcher.c */

@@ -70,7 +70,6 @@ static int add(struct inode *dir, const char *name, struct inode *i)
     e->cookie = dir->n_order + 3;
     dir->order[dir->n_order++] = e;
     hashmap_insert(&dir->names, &e->node, name_hash(name));
-    i->a.parent = dir->a.ino;
     if (S_ISDIR(i->a.mode)) {
         i->parent = dir->a.ino;
         set_nlink(dir, 1);

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -242,56 +241,6 @@ static void test_caching(void **state)
     }
     assert_int_equal(fuse_mount_request_count(w.m, 15), reads);
     assert_int_equal(fuse_mount_request_count(w.m, 1), lookups);
-}
-
-static void stat_all(unsigned n)
-{
-    DIR *d = opendir(path("d"));
-    struct stat st;
-    char name[16];
-
-    while (readdir(d))
-        ;
-    closedir(d);
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(name, sizeof name, "d/f%u", i);
-        assert_int_equal(stat(path(name), &st), 0);
-    }
-}
-
-/* Reading files makes the kernel doubt their attributes: the next listing brings them all. */
-static void test_listing_after_reads(void **state)
-{
-    enum { FILES = 20 };
-    uint64_t asked, listed;
-    char name[16];
-
-    mkdir(path("d"), 0755);
-    for (unsigned i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "d/f%u", i);
-        put(name, "hello");
-    }
-    stat_all(FILES);
-    for (unsigned i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "d/f%u", i);
-        fuse_mount_invalidate(w.m, ino_of(name), NULL);
-    }
-    fuse_mount_invalidate_wait(w.m);
-    stat_all(FILES);
-    for (unsigned i = 0; i < FILES; i++) {
-        snprintf(name, sizeof name, "d/f%u", i);
-        check(name, "hello");
-    }
-    fuse_mount_invalidate_wait(w.m);
-    asked = fuse_mount_request_count(w.m, FUSE_GETATTR);
-    listed = fuse_mount_request_count(w.m, FUSE_READDIRPLUS);
-    stat_all(FILES);
-    assert_int_equal(fuse_mount_request_count(w.m, FUSE_READDIRPLUS), listed + 1);
-    assert_in_range(fuse_mount_request_count(w.m, FUSE_GETATTR), asked, asked + 2);
-    listed = fuse_mount_request_count(w.m, FUSE_READDIR) + listed + 1;
-    stat_all(FILES);
-    assert_int_equal(fuse_mount_request_count(w.m, FUSE_READDIR) +
-                     fuse_mount_request_count(w.m, FUSE_READDIRPLUS), listed);
 }
 
 static void test_big(void **state)
@@ -878,7 +827,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest device[] = {
         D(use),
         D(caching),
-        D(listing_after_reads),
         D(big),
         D(unmounted_by_others),
         D(busy),
@@ -901,7 +849,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest uring[] = {
         U(use),
         U(caching),
-        U(listing_after_reads),
         U(big),
         U(unmounted_by_others),
         U(busy),

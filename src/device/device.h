@@ -57,7 +57,10 @@ enum {
                                  the two must not be mixed */
     DEVICE_OPEN_SHARED = 4,   /* read-only users: a shared lock, so that a writer is refused;
                                  neither this nor WRITE: no lock */
-    DEVICE_OPEN_NOLOCK = 8    /* scanning labels: no lock at all */
+    DEVICE_OPEN_NOLOCK = 8,   /* scanning labels: no lock at all */
+    DEVICE_OPEN_STREAM = 16   /* without WRITE: asynchronous reads of 16 KiB and more go past the page
+                                 cache, where the file system allows it; what is small stays there
+                                 for the next process that looks at the device */
 };
 
 /* A driver's functions. A wrapper keeps the device below in its own state. */

@@ -18,6 +18,8 @@
 #include "util/bytes.h"
 #include "util/cleanup.h"
 
+#define STREAM_MIN 16384
+
 static uint64_t current_size(int fd, bool block)
 {
     uint64_t size = 0;
@@ -181,6 +183,19 @@ static int file_check(struct file *f, const struct device_io *io)
     return 0;
 }
 
+static const void *memory(const struct device_io *io)
+{
+    return io->iov ? io->iov->iov_base : io->data;
+}
+
+/* Does this read go past the page cache, which has all others of this device? */
+static bool streams(const struct file *f, const struct device_io *io)
+{
+    struct file *stream = (struct file *)f->stream;
+    return stream && io->op == DEVICE_READ && io->size >= STREAM_MIN &&
+           how_to(stream, false, io->offset, memory(io), io->size) == HOW_PLAIN;
+}
+
 static void file_submit(struct device *d, struct device_io *io)
 {
     struct file *f = (struct file *)d;
@@ -189,14 +204,17 @@ static void file_submit(struct device *d, struct device_io *io)
         io->done(io, rc);
         return;
     }
+    if (streams(f, io)) {
+        device_submit(f->stream, io);
+        return;
+    }
     if (io->op == DEVICE_DISCARD && f->info.kind == DEVICE_BLOCK) {
         queue_submit(&f->slow, io, false);
         return;
     }
     enum how how = HOW_PLAIN;
     if (io->op == DEVICE_READ || io->op == DEVICE_WRITE)
-        how = how_to(f, io->op == DEVICE_WRITE, io->offset,
-                     io->iov ? io->iov->iov_base : io->data, io->size);
+        how = how_to(f, io->op == DEVICE_WRITE, io->offset, memory(io), io->size);
     struct device_io *real = how == HOW_BOUNCE ? bounce_new(f, io) : io;
     if (real)
         queue_submit(&f->queue, real, how == HOW_LEAVE);
@@ -214,6 +232,7 @@ static void file_info(struct device *d, struct device_info *out)
 static void file_close(struct device *d)
 {
     struct file *f = (struct file *)d;
+    device_close(f->stream);
     queue_destroy(&f->queue);
     queue_destroy(&f->slow);
     close(f->fd);

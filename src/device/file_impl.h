@@ -14,6 +14,7 @@ struct file {
     _Atomic uint64_t size;   /* as last seen; files can be grown */
     struct device_info info; /* all but the size */
     struct queue queue;
+    struct device *stream; /* the same again with O_DIRECT, for large reads; NULL: none */
     struct queue slow; /* block devices: discards, which io_uring has no call for */
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -141,6 +142,15 @@ static int open_locked(const char *path, unsigned flags, struct stat *st)
     }
 }
 
+/* The same file once more, whatever its path leads to by now. */
+static void open_stream(struct file *f)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
+    if (device_open(&f->stream, path, DEVICE_OPEN_DIRECT | DEVICE_OPEN_NOLOCK))
+        f->stream = NULL;
+}
+
 int device_open(struct device **out, const char *path, unsigned flags)
 {
     struct stat st;
@@ -173,6 +183,8 @@ int device_open(struct device **out, const char *path, unsigned flags)
     f->slow.only = &engine_threads;
     if (flags & DEVICE_OPEN_DIRECT)
         try_direct(f);
+    if (flags & DEVICE_OPEN_STREAM)
+        open_stream(f);
     f->device = (struct device){.driver = &file_driver, .path = STEAL(absolute)};
     fd = -1;
     *out = &STEAL(f)->device;

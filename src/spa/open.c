@@ -156,7 +156,7 @@ static int open_devices(const struct spa_open_args *args, const struct nvlist *c
         return rc;
     spa->pool.guid = guid;
     if (args->cache_limit)
-        spa->pool.cache_limit = args->cache_limit;
+        spa->pool.cache_limit = MIN(spa->pool.cache_limit, args->cache_limit);
     rc = spa_choose_uberblock(spa, args->max_txg);
     if (rc == 0) {
         vdev_set_reflow(root, uberblock_reflow_offset(&spa->ub), uberblock_reflow_state(&spa->ub));

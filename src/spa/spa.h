@@ -60,7 +60,7 @@ struct spa_open_args {
     bool checkpoint;               /* as it was when the checkpoint was taken (read-only) */
     bool in_memory;                /* with readonly: datasets can be changed (a log replayed) in memory;
                                       nothing is ever written */
-    size_t cache_limit;            /* bytes, 0 = default */
+    size_t cache_limit;            /* bytes, at most; 0 = the pool's own choice */
     const struct env *env;
 };
 /* Opens (imports) a pool. If it cannot be kept right when written, and the caller did not ask for

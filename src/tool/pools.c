@@ -138,6 +138,9 @@ static int check_holders(const struct nvlist *tree, const char *pool, bool live)
     return 1;
 }
 
+/* A tool reads most things once, and fresh memory costs more than what is read again. */
+#define CACHE_LIMIT ((size_t)128 << 20)
+
 static int open_found(struct tool *t, struct tool_pool *p)
 {
     struct spa_open_args args = {.config = p->found->config,
@@ -145,7 +148,8 @@ static int open_found(struct tool *t, struct tool_pool *p)
                                  .force = true,
                                  .max_txg = t->txg,
                                  .checkpoint = t->checkpoint,
-                                 .in_memory = t->in_memory};
+                                 .in_memory = t->in_memory,
+                                 .cache_limit = CACHE_LIMIT};
     struct spa_stats st;
     struct nvlist *tree;
     if (!args.config)

@@ -58,8 +58,8 @@ static const char *check_label(const struct vdev *v, uint64_t pool_guid)
 
 static int open_device(struct vdev *v, unsigned flags)
 {
-    unsigned how =
-        flags & VDEV_OPEN_WRITE ? DEVICE_OPEN_WRITE | DEVICE_OPEN_DIRECT : DEVICE_OPEN_SHARED;
+    unsigned how = flags & VDEV_OPEN_WRITE ? DEVICE_OPEN_WRITE | DEVICE_OPEN_DIRECT
+                                           : DEVICE_OPEN_SHARED | DEVICE_OPEN_STREAM;
 
     if (v->device) /* a new leaf has its device already */
         return 0;

@@ -3,6 +3,7 @@
 #include "device/queue_impl.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "util/bytes.h"
@@ -442,6 +443,71 @@ static void test_threads(void **state)
     device_close(d);
 }
 
+/* Pages of the file in the page cache. */
+static unsigned pages_cached(uint64_t offset, size_t n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    unsigned char in[1024];
+    unsigned count = 0;
+    void *map = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, (off_t)offset);
+    assert_true(map != MAP_FAILED && n <= sizeof in * 4096);
+    assert_int_equal(mincore(map, n, in), 0);
+    for (size_t i = 0; i < n / 4096; i++)
+        count += in[i] & 1;
+    munmap(map, n);
+    close(fd);
+    return count;
+}
+
+/* The file with random contents, none of it in the page cache; false: this file system knows no direct
+ * reads. */
+static bool make_uncached(struct env *e, unsigned char *data)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    test_fill(e, data, SIZE);
+    assert_int_equal(fd_write(fd, 0, data, SIZE), 0);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+    close(fd);
+    fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static void test_stream(void **state)
+{
+    enum { LARGE = 256 << 10, SMALL = 4096 };
+    struct env e = test_env();
+    unsigned char *data = malloc(SIZE), *now = aligned_alloc(4096, LARGE + 4096);
+    bool direct = make_uncached(&e, data);
+    struct device *d = open_it(DEVICE_OPEN_SHARED | DEVICE_OPEN_STREAM);
+    struct gated_io io;
+    struct gate g;
+    gate_init(&g);
+    gate_submit(&g, d, &io, DEVICE_READ, 1 << 20, now, LARGE);
+    assert_int_equal(gate_wait(&g), 0);
+    assert_memory_equal(now, data + (1 << 20), LARGE);
+    if (direct)
+        assert_int_equal(pages_cached(1 << 20, LARGE), 0);
+    /* Neither small ones nor those that are not aligned. */
+    gate_submit(&g, d, &io, DEVICE_READ, 4 << 20, now, SMALL);
+    assert_int_equal(gate_wait(&g), 0);
+    assert_memory_equal(now, data + (4 << 20), SMALL);
+    gate_submit(&g, d, &io, DEVICE_READ, (6 << 20) + 1, now + 3, LARGE);
+    assert_int_equal(gate_wait(&g), 0);
+    assert_memory_equal(now + 3, data + (6 << 20) + 1, LARGE);
+    if (direct && extra == 0) {
+        assert_int_equal(pages_cached(4 << 20, SMALL), 1);
+        assert_int_equal(pages_cached(6 << 20, LARGE), LARGE / 4096);
+    }
+    gate_submit(&g, d, &io, DEVICE_READ, SIZE - SMALL, now, LARGE);
+    assert_int_equal(gate_wait(&g), -EIO);
+    device_close(d);
+    free(data);
+    free(now);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -452,6 +518,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_random, setup, teardown),
         cmocka_unit_test_setup_teardown(test_leave_direct, setup, teardown),
         cmocka_unit_test_setup_teardown(test_vectors, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
         cmocka_unit_test(test_vector_rest),
         cmocka_unit_test_setup_teardown(test_discard, setup, teardown),
         cmocka_unit_test_setup_teardown(test_submitter_exits, setup, teardown),

@@ -26,12 +26,15 @@ const struct command zpool_commands[] = {
     {"list", zpool_list,
      "[-gHLpPv] [-j [--json-int] [--json-pool-key-guid]] [-o PROPERTY,...] [-T d|u] [POOL]...\n"
      "                  [INTERVAL [COUNT]]"},
+    {"resilver", zpool_resilver, "POOL..."},
+    {"scrub", zpool_scrub, "[-s | -p] [-w] -a | POOL..."},
     {"set", zpool_set, "PROPERTY=VALUE POOL"},
     {"status", zpool_status,
      "[-dDegiLpPstvx] [-j [--json-int] [--json-flat-vdevs] [--json-pool-key-guid]] [-T d|u]\n"
      "                    [POOL]... [INTERVAL [COUNT]]"},
     {"sync", zpool_sync, "[POOL]..."},
     {"version", NULL, "[-j]"},
+    {"wait", zpool_wait, "[-Hp] [-T d|u] [-t ACTIVITY[,...]] POOL [INTERVAL]"},
     {"add", LATER},
     {"attach", LATER},
     {"checkpoint", LATER},
@@ -48,12 +51,9 @@ const struct command zpool_commands[] = {
     {"remove", LATER},
     {"reopen", LATER},
     {"replace", LATER},
-    {"resilver", LATER},
-    {"scrub", LATER},
     {"split", LATER},
     {"trim", LATER},
     {"upgrade", LATER},
-    {"wait", LATER},
     {NULL, LATER},
 };
 

@@ -7,6 +7,8 @@
 #include "cli/command_impl.h"
 #include "cli/report_impl.h"
 
+struct json_object;
+
 int zpool_create(int argc, char **argv);
 int zpool_list(int argc, char **argv);
 int zpool_status(int argc, char **argv);
@@ -17,6 +19,9 @@ int zpool_export(int argc, char **argv);
 int zpool_destroy(int argc, char **argv);
 int zpool_sync(int argc, char **argv);
 int zpool_history(int argc, char **argv);
+int zpool_scrub(int argc, char **argv);
+int zpool_resilver(int argc, char **argv);
+int zpool_wait(int argc, char **argv);
 int zpool_labelclear(int argc, char **argv);
 
 /* Calls fn for the pools named, or for all, in name order. Pools that are not open are told about,
@@ -50,6 +55,14 @@ size_t pool_columns_all(struct report_column *columns);
  * argument. */
 struct json_object;
 int take_pool_row(const char *name, struct client *c, struct report *r, struct json_object *props);
+
+/* ---- Scans (scan_text.c) ---- */
+
+/* What status says about the last scrub or resilver, from scan_stats of pool.status; malloc'ed, NULL: there
+ * was none. */
+char *scan_text(struct json_object *stats);
+/* Is it active, and not paused? */
+bool scan_runs(struct json_object *stats);
 
 /* ---- Vdevs as list and status show them (vdev_names.c) ---- */
 

@@ -127,7 +127,9 @@ static void print_pool(const struct status *p, struct json_object *st)
     printf("  pool: %s\n state: %s\n", json_text(st, "name", "?"), json_text(st, "state", "?"));
     print_advice("status", json_text(st, "status", ""));
     print_advice("action", json_text(st, "action", ""));
-    print_advice("  scan", json_text(st, "scan", ""));
+    char *scan = scan_text(json_member(st, "scan_stats"));
+    print_advice("  scan", scan ? scan : "");
+    free(scan);
     printf("config:\n\n\t%-*s  %-8s %5s %5s %5s", width, "NAME", "STATE", "READ", "WRITE", "CKSUM");
     if (p->slow)
         printf(" %5s", "SLOW");

@@ -1,7 +1,9 @@
 /* zpool status -j */
+#include <ctype.h>
 #include <json-c/json.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/zpool_status_impl.h"
 #include "dsl/props.h"
@@ -83,6 +85,60 @@ static void add_text(struct json_object *o, struct json_object *st, const char *
         json_object_object_add(o, key, json_object_new_string(text));
 }
 
+static void add_time(const struct status *p, struct json_object *o, const char *key, time_t t)
+{
+    char text[40] = "-";
+    struct tm tm;
+    if (t != 0 && (p->style.exact || p->style.json_int)) {
+        report_json_number(&p->style, o, key, (unsigned long long)t);
+        return;
+    }
+    if (t != 0 && localtime_r(&t, &tm))
+        strftime(text, sizeof text, "%a %b %e %H:%M:%S %Z %Y", &tm);
+    json_object_object_add(o, key, json_object_new_string(text));
+}
+
+static void add_bytes(const struct status *p, struct json_object *o, const char *key, uint64_t n)
+{
+    if (n != 0 || p->style.exact || p->style.json_int)
+        add_size(p, o, key, n);
+    if (!json_member(o, key))
+        json_object_object_add(o, key, json_object_new_string("0B"));
+}
+
+static void add_upper(struct json_object *o, const char *key, const char *text)
+{
+    char upper[32];
+    size_t n = 0;
+    for (; text[n] && n + 1 < sizeof upper; n++)
+        upper[n] = (char)toupper((unsigned char)text[n]);
+    upper[n] = 0;
+    json_object_object_add(o, key, json_object_new_string(upper));
+}
+
+static void add_scan(const struct status *p, struct json_object *into, struct json_object *s)
+{
+    struct json_object *o = s ? json_object_new_object() : NULL;
+    if (!s)
+        return;
+    add_upper(o, "function", json_text(s, "kind", ""));
+    add_upper(o, "state", json_text(s, "state", ""));
+    add_time(p, o, "start_time", (time_t)json_unsigned(s, "start"));
+    add_time(p, o, "end_time", (time_t)json_unsigned(s, "end"));
+    add_bytes(p, o, "to_examine", json_unsigned(s, "to_examine"));
+    add_bytes(p, o, "examined", json_unsigned(s, "examined"));
+    add_bytes(p, o, "skipped", json_unsigned(s, "skipped"));
+    add_bytes(p, o, "processed", json_unsigned(s, "repaired"));
+    report_json_number(&p->style, o, "errors", json_unsigned(s, "errors"));
+    add_bytes(p, o, "bytes_per_scan", json_unsigned(s, "pass_examined"));
+    report_json_number(&p->style, o, "pass_start", json_unsigned(s, "pass_start"));
+    add_time(p, o, "scrub_pause", (time_t)json_unsigned(s, "pause"));
+    report_json_number(&p->style, o, "scrub_spent_paused", json_unsigned(s, "paused_seconds"));
+    add_bytes(p, o, "issued_bytes_per_scan", json_unsigned(s, "pass_issued"));
+    add_bytes(p, o, "issued", json_unsigned(s, "issued"));
+    json_object_object_add(into, "scan_stats", o);
+}
+
 void status_add_json(struct status *p, struct json_object *st)
 {
     struct json_object *o = json_object_new_object(), *vdevs = json_object_new_object();
@@ -96,6 +152,7 @@ void status_add_json(struct status *p, struct json_object *st)
     report_json_number(&p->style, o, "zpl_version", 5);
     add_text(o, st, "status");
     add_text(o, st, "action");
+    add_scan(p, o, json_member(st, "scan_stats"));
     if (p->flat)
         add_flat(p, vdevs, tree, NULL, st);
     else

@@ -176,6 +176,7 @@ int ds_destroy_head(struct dataset *head, struct tx *tx)
     int rc;
 
     clear_refreservation(head);
+    lineage_head_gone(dsl, head->object);
     rc = dir_drop_livelist(head->dir, tx);
     if (rc == 0)
         rc = ds_features_drop(head, tx);

@@ -212,6 +212,8 @@ struct dsl {
     void *event_arg;
     prop_changed_fn *changed;
     void *changed_arg;
+    const struct lineage_ops *lineage;
+    void *lineage_arg;
 };
 
 /* ---- dsl.c ---- */
@@ -442,6 +444,12 @@ bool freeing_stop(void *freeing);
 int freeing_block(void *freeing, const struct blkptr *bp, bool freed);
 int bptree_run(struct freeing *f);
 int livelists_run(struct freeing *f);
+
+/* ---- lineage.c: tells who watches ---- */
+
+void lineage_snapshotted(struct dsl *dsl, uint64_t head, uint64_t snapshot);
+void lineage_snapshot_gone(struct dsl *dsl, uint64_t snapshot, uint64_t next);
+void lineage_head_gone(struct dsl *dsl, uint64_t head);
 
 /* ---- space.c ---- */
 

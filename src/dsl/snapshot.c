@@ -111,6 +111,7 @@ int ds_snapshot(struct dataset *head, const char *name, struct tx *tx)
     head->w[DS_FLAGS] |= DS_FLAG_UNIQUE_ACCURATE;
     ds_dirty(head);
     ds_acct_reset(head);
+    lineage_snapshotted(dsl, head->object, object);
     return rc;
 }
 

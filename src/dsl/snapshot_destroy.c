@@ -231,6 +231,8 @@ int ds_snapshot_destroy(struct dataset *snap, struct tx *tx)
     if (rc == 0)
         rc = relink(&a, tx);
     if (rc == 0)
+        lineage_snapshot_gone(dsl, snap->object, a.next->object);
+    if (rc == 0)
         rc = move_blocks(&a, tx);
     if (rc == 0 && !a.keep)
         rc = deadlists_forget(dsl, snap->dir, snap->w[DS_CTXG], tx); /* 9 */

@@ -96,6 +96,9 @@ int block_read_stored(struct pool *pool, const struct blkptr *bp, const struct b
  * the headers and members of gangs. What is wrong is told through the functions, in the caller, and
  * repaired if the pool is writable. 0: the block can be read; else as block_read_stored, and no
  * copy was told of.
+ *
+ * resilver: only the copies on vdevs with a device that lacks the block are looked at, read in the ordinary way,
+ * and given to these devices.
  */
 struct vdev;
 struct block_scrub {
@@ -103,7 +106,11 @@ struct block_scrub {
     /* The copy-th (from 0) of the block, or of a part of a gang, cannot be read; may be NULL. */
     void (*copy)(void *arg, unsigned copy, unsigned copies, int rc);
     void *arg;
+    bool resilver;
+    uint64_t *given; /* gets what was written to devices added, bytes; may be NULL */
 };
+/* Does a resilver have to look at it? Of a gang only its members know. */
+bool block_needs_resilver(struct pool *pool, const struct blkptr *bp);
 int block_scrub(struct pool *pool, const struct blkptr *bp, const struct bookmark *bm,
                 const struct block_scrub *s);
 

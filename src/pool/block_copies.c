@@ -63,6 +63,7 @@ struct repair {
     pthread_mutex_t lock;
     pthread_cond_t done;
     bool finished; /* lock */
+    int rc;        /* lock */
 };
 
 static void repair_done(struct vdev_io *io, int rc)
@@ -71,12 +72,13 @@ static void repair_done(struct vdev_io *io, int rc)
 
     pthread_mutex_lock(&r->lock);
     r->finished = true;
+    r->rc = rc;
     pthread_cond_signal(&r->done);
     pthread_mutex_unlock(&r->lock);
 }
 
-void block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64_t size,
-                       struct buf *good)
+int block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64_t size,
+                      struct buf *good, bool resilver)
 {
     struct repair r = {.finished = false};
     struct vdev *top = vdev_lookup_top(pool->root, dva_vdev(bp, i));
@@ -86,7 +88,7 @@ void block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64
                          .size = P2_ROUND_UP(size, 1ull << top->ashift),
                          .data = good->data,
                          .birth = bp_phys_birth(bp),
-                         .repair = true,
+                         .repair = !resilver,
                          .done = repair_done,
                          .arg = &r};
 
@@ -100,6 +102,7 @@ void block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64
     pthread_mutex_unlock(&r.lock);
     pthread_cond_destroy(&r.done);
     pthread_mutex_destroy(&r.lock);
+    return r.rc;
 }
 
 static int read_copies(struct pool *pool, const struct blkptr *bp, struct buf *out)
@@ -122,7 +125,7 @@ static int read_copies(struct pool *pool, const struct blkptr *bp, struct buf *o
         if (one == 0) {
             for (int k = 0; k < i && pool->writable; k++)
                 if (bad & 1u << k)
-                    block_repair_copy(pool, bp, k, bp_psize(bp), out);
+                    block_repair_copy(pool, bp, k, bp_psize(bp), out, false);
             return 0;
         }
         failed[n++] = one;

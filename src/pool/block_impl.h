@@ -137,8 +137,8 @@ int read_places(struct pool *pool, const struct blkptr *bp, unsigned depth, stru
 size_t block_room(const struct pool *pool, const struct blkptr *bp); /* psize in whole sectors */
 /* Writes good data (size bytes) over the copy at DVA i; if that fails, the error counters of the
  * device say so. */
-void block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64_t size,
-                       struct buf *good);
+int block_repair_copy(struct pool *pool, const struct blkptr *bp, int i, uint64_t size,
+                      struct buf *good, bool resilver);
 /* No copy can be read: of n failures the one to report, with its sentence. */
 int block_worst(const int *failed, int n, const struct blkptr *bp);
 /* Says in the sentence of rc which block it is; returns rc. */

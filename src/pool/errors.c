@@ -16,6 +16,7 @@ struct damaged {
     struct hashmap_node node;
     struct bookmark where;
     struct damaged *next;
+    bool old; /* not seen since a scrub began */
 };
 
 struct pool_errors {
@@ -65,15 +66,42 @@ void pool_errors_note(struct pool *pool, const struct bookmark *bm)
 
     MUTEX_GUARD(&e->lock);
     for (struct hashmap_node *n = hashmap_first(&e->map, hash); n; n = hashmap_next(n))
-        if (same(&container_of(n, struct damaged, node)->where, bm))
+        if (same(&container_of(n, struct damaged, node)->where, bm)) {
+            container_of(n, struct damaged, node)->old = false;
             return;
+        }
     struct damaged *d = e->map.count < ERRORS_MAX ? malloc(sizeof *d) : NULL;
     if (!d)
         return;
     d->where = *bm;
+    d->old = false;
     d->next = e->head;
     e->head = d;
     hashmap_insert(&e->map, &d->node, hash);
+}
+
+void pool_errors_scan_begin(struct pool *pool)
+{
+    MUTEX_GUARD(&pool->errors->lock);
+    for (struct damaged *d = pool->errors->head; d; d = d->next)
+        d->old = true;
+}
+
+void pool_errors_scan_end(struct pool *pool, bool whole)
+{
+    struct pool_errors *e = pool->errors;
+
+    MUTEX_GUARD(&e->lock);
+    for (struct damaged **at = &e->head; *at && whole;) {
+        struct damaged *d = *at;
+        if (!d->old) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        hashmap_remove(&e->map, &d->node);
+        free(d);
+    }
 }
 
 size_t pool_errors_count(const struct pool *pool)

@@ -5,6 +5,7 @@
 #ifndef POOL_ERRORS_H
 #define POOL_ERRORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ void pool_errors_free(struct pool_errors *e);
 
 /* Adds one; silently not, when there is no memory or there are very many already. */
 void pool_errors_note(struct pool *pool, const struct bookmark *bm);
+/* A scrub reads everything: what was not found again between begin and end (whole) is mended or gone. */
+void pool_errors_scan_begin(struct pool *pool);
+void pool_errors_scan_end(struct pool *pool, bool whole);
 size_t pool_errors_count(const struct pool *pool);
 
 /* The objects that have such blocks, in order and each once: *out is malloc'ed, *n its length. -ENOMEM */

@@ -285,6 +285,14 @@ uint64_t txg_dirty_bytes(const struct txg_engine *e)
     return atomic_load_explicit(&e->total, memory_order_relaxed);
 }
 
+bool txg_is_awaited(struct txg_engine *e)
+{
+    MUTEX_GUARD(&e->lock);
+
+    return e->wanted > atomic_load(&e->synced) || e->stopping ||
+           much_is_dirty(e, atomic_load(&e->total));
+}
+
 void txg_mark_dirty(struct txg_engine *e, uint64_t txg)
 {
     atomic_store(&e->marked[txg & TXG_MASK], true);
@@ -320,7 +328,11 @@ static bool should_close(struct txg_engine *e)
         return true;
     if (is_dirty(e, open) && (e->stopping || much_is_dirty(e, atomic_load(&e->total))))
         return true;
-    if (e->stopping || now_ns() < e->opened_at + e->config.timeout_ns)
+    if (e->stopping)
+        return false;
+    if (e->config.busy && e->config.busy(e->config.arg))
+        return true;
+    if (now_ns() < e->opened_at + e->config.timeout_ns)
         return false;
     if (is_dirty(e, open) || something_wanted(e))
         return true;

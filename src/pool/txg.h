@@ -36,6 +36,9 @@ struct txg_config {
     int (*sync)(void *arg, uint64_t txg);
     /* In the sync thread: is there anything to write though nothing is dirty? May be NULL. */
     bool (*wanted)(void *arg);
+    /* Any thread: is there work that goes on from txg to txg, so that they are to follow one another? May
+     * be NULL. */
+    bool (*busy)(void *arg);
     void *arg;
 };
 
@@ -55,6 +58,8 @@ void txg_release(struct txg_engine *e, struct txg_hold *h);
 void txg_dirty_add(struct txg_engine *e, uint64_t txg, int64_t bytes);
 void txg_dirty_done(struct txg_engine *e, uint64_t txg, int64_t bytes);
 uint64_t txg_dirty_bytes(const struct txg_engine *e); /* counted and not yet given back, all txgs */
+/* Does somebody wait for the txg in sync or a later one, or is so much dirty that it should not take long? */
+bool txg_is_awaited(struct txg_engine *e);
 /* Marks txg as having something to sync though no bytes were counted (a sync task). */
 void txg_mark_dirty(struct txg_engine *e, uint64_t txg);
 

@@ -11,6 +11,7 @@
 #include "pool/errors.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
+#include "spa/scan.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
@@ -253,8 +254,7 @@ static void device_advice(const struct nvlist *tree, bool damaged, const char **
     if (counts(tree, lacking)) {
         *status = "One or more devices have missed writes while they were away.  Other\n"
                   "devices have the data, and are needed for it.";
-        *action = "Import the pool with OpenZFS, which resilvers the device: this version\n"
-                  "cannot do that yet.";
+        *action = "Resilver the devices using 'zpool resilver'.";
     } else if (counts(tree, errors)) {
         *status = "One or more devices has experienced an unrecoverable error.  An\n"
                   "attempt was made to correct the error.  Applications are unaffected.";
@@ -262,11 +262,23 @@ static void device_advice(const struct nvlist *tree, bool damaged, const char **
     }
 }
 
+static bool is_resilvering(struct server *s)
+{
+    struct spa_scan_stats scan;
+    spa_scan_stats(s->spa, &scan);
+    return scan.kind == SPA_SCAN_RESILVER && scan.state == SPA_SCAN_ACTIVE;
+}
+
 static void put_advice(struct server *s, const struct spa_stats *st, const struct nvlist *tree,
                        struct json_object *o)
 {
     const char *status = "", *action = "";
     device_advice(tree, pool_errors_count(spa_pool(s->spa)) > 0, &status, &action);
+    if (is_resilvering(s)) {
+        status = "One or more devices is currently being resilvered.  The pool will\n"
+                 "continue to function, possibly in a degraded state.";
+        action = "Wait for the resilver to complete.";
+    }
     if (st->suspended) {
         status = "A device could not be written, so the pool takes no more changes.\n"
                  "What was synced before is safe.";
@@ -299,7 +311,7 @@ int op_pool_status(struct call *c)
         return rc;
     spa_stats(c->s->spa, &st);
     put_advice(c->s, &st, tree, c->ok);
-    put_text(c->ok, "scan", "");
+    put_scan(c, c->ok);
     rc = put_damage(c, c->ok);
     if (rc != 0)
         return rc;

@@ -19,6 +19,7 @@ char *history_ioctl_text(const struct nvlist *record);
 
 /* What is lost: errors, error_count and, with the argument verbose, the list damaged (damage.c). */
 int put_damage(struct call *c, struct json_object *o);
+void put_scan(struct call *c, struct json_object *o); /* scan, scan_stats (op_scan.c) */
 int op_pool_get(struct call *c);
 int op_pool_status(struct call *c);
 int op_zfs_destroy(struct call *c);

@@ -306,26 +306,6 @@ static int read_directory(struct spa *spa)
 
 /* ---- May this pool be written? ---- */
 
-static int check_scan(struct spa *spa)
-{
-    uint64_t words[25] = {0};
-    struct dnode *dir;
-    unsigned size;
-    size_t count;
-    int rc = dnode_hold(spa->mos, MOS_DIRECTORY, &dir);
-    if (rc != 0)
-        return rc;
-    rc = zap_length(dir, "scan", &size, &count);
-    if (rc == 0 && size == 8 && count <= ARRAY_LEN(words))
-        rc = zap_lookup(dir, "scan", 8, count, words);
-    dnode_rele(dir);
-    if (rc == -ENOENT)
-        return 0;
-    if (rc == 0 && words[1] == 1)
-        return err_set(EROFS, "a scrub or resilver is in progress, which this version cannot continue");
-    return rc;
-}
-
 static int check_host(struct spa *spa, const struct spa_open_args *args, const struct nvlist *config)
 {
     uint64_t hostid = nvlist_uint64_or(config, "hostid", 0);
@@ -362,7 +342,7 @@ static int check_writable(struct spa *spa)
     if (rc == 0 && spa->ub.mmp_delay != 0)
         rc = err_set(EROFS, "the pool has multihost protection on, which this version cannot keep up");
     if (rc == 0)
-        rc = check_scan(spa);
+        rc = spa_scan_open(spa);
     if (rc == 0)
         rc = spa_check_intent_logs(spa);
     return rc;

@@ -12,6 +12,7 @@
 #include "dmu/zap.h"
 #include "dsl/props.h"
 #include "pool/txg.h"
+#include "spa/scan.h"
 #include "spa/spa_impl.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
@@ -161,7 +162,7 @@ static int computed(struct spa *spa, const char *name, bool exact, char *value, 
     else if (strcmp(name, "dedup_table_quota") == 0)
         snprintf(value, cap, "auto");
     else if (strcmp(name, "last_scrubbed_txg") == 0)
-        snprintf(value, cap, "0");
+        snprintf(value, cap, "%" PRIu64, spa_last_scrubbed(spa));
     else
         snprintf(value, cap, "-");
     static const char *const with_default[] = {"version", "bootfs", "cachefile", "multihost",

@@ -41,6 +41,7 @@ void spa_free(struct spa *spa)
     if (spa->pool.txg) /* it counts what is dirty, also what is given up */
         txg_engine_free(spa->pool.txg);
     spa->pool.txg = NULL;
+    spa_scan_free(spa);
     spa_logmap_close(spa);
     if (spa->pool.root)
         pool_fini(&spa->pool);
@@ -75,9 +76,14 @@ int spa_start(struct spa *spa, uint64_t synced)
     struct txg_config config = {.dirty_max = pool_dirty_max(&spa->pool),
                                 .sync = spa_sync,
                                 .wanted = spa_sync_wanted,
+                                .busy = spa_scan_busy,
                                 .arg = spa};
     dsl_on_event(spa->dsl, spa_history_event, spa);
-    int rc = txg_engine_new(&spa->pool.txg, &config, synced);
+    int rc = spa_scan_open(spa);
+    if (rc == -ENOMEM)
+        return rc;
+    spa_scan_start_watching(spa);
+    rc = txg_engine_new(&spa->pool.txg, &config, synced);
     if (rc == 0 && !spa->readonly)
         rc = txg_engine_start(spa->pool.txg);
     int left = rc == 0 ? dsl_start(spa->dsl) : 0;

@@ -48,6 +48,7 @@ struct spa {
     size_t unflushed_vdevs;
     bool logs_pending;            /* the first txg must flush them */
     uint64_t mos_passes;          /* of the last txg, for statistics */
+    struct scan *scan;            /* scan_impl.h */
 
     pthread_mutex_t lock;         /* guards comment, compatibility */
 };
@@ -80,6 +81,17 @@ int spa_dtl_sync(struct spa *spa, struct tx *tx);
 /* After everything of the txg was sent and flushed: puts devices out of use that have failed. True: somebody
  * has missed something that the MOS does not say yet. */
 bool spa_dtl_judge(struct spa *spa, struct tx *tx);
+
+/* scan.c */
+/* Reads the state of the last scan. -EROFS: there is one that cannot be continued. */
+int spa_scan_open(struct spa *spa);
+void spa_scan_free(struct spa *spa);
+void spa_scan_start_watching(struct spa *spa); /* the datasets, once the pool is open */
+/* In a txg's sync. First a slice of the walk, before anything is changed; walked: it had ended before. */
+bool spa_scan_walked(const struct spa *spa);
+void spa_scan_slice(struct spa *spa);
+int spa_scan_sync(struct spa *spa, struct tx *tx, bool walked);
+bool spa_scan_busy(void *spa);
 
 /* logmap.c */
 int spa_logmap_open(struct spa *spa);

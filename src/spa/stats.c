@@ -6,6 +6,7 @@
 #include "dsl/dataset.h"
 #include "nvlist/nvlist.h"
 #include "pool/txg.h"
+#include "spa/scan.h"
 #include "spa/spa_impl.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
@@ -69,7 +70,17 @@ static bool lacks_something(struct vdev *v)
     return v->kind->leaf && vdev_redundant(v) && vdev_readable(v) && vdev_dtl_bounds(v, &first, &last);
 }
 
-static int vdev_facts(struct vdev *v, const char *pool_name, struct nvlist *l)
+/* Of a device that lacks something. */
+static const char *how_lacking(struct spa *spa, struct vdev *leaf)
+{
+    struct spa_scan_stats st;
+    if (!spa_scan_resilvering(spa, leaf))
+        return "(awaiting resilver)";
+    spa_scan_stats(spa, &st);
+    return st.repaired > 0 ? "(resilvering)" : NULL;
+}
+
+static int vdev_facts(struct vdev *v, struct spa *spa, struct nvlist *l)
 {
     bool lacking = lacks_something(v);
     struct alloc_space space = {.fragmentation = ~0u};
@@ -77,14 +88,14 @@ static int vdev_facts(struct vdev *v, const char *pool_name, struct nvlist *l)
         alloc_vdev_space(v, &space);
     const struct vdev_stats *s = &v->stats;
     char name[4096], was[4128];
-    const char *why = lacking ? "(awaiting resilver)" : v->why;
+    const char *why = lacking ? how_lacking(spa, v) : v->why;
     vdev_print_name(v, name, sizeof name);
     if (is_gone(v)) { /* its path may be another device's by now */
         snprintf(was, sizeof was, "was %s", name);
         snprintf(name, sizeof name, "%llu", (unsigned long long)v->guid);
         why = was;
     }
-    return nvlist_add_string(l, "name", v->parent ? name : pool_name) ||
+    return nvlist_add_string(l, "name", v->parent ? name : spa->pool.name) ||
                    nvlist_add_string(l, "type", v->kind->type) ||
                    nvlist_add_uint64(l, "guid", v->guid) ||
                    nvlist_add_string(l, "state", vdev_state_name(v->state)) ||
@@ -111,14 +122,14 @@ static int vdev_facts(struct vdev *v, const char *pool_name, struct nvlist *l)
                : 0;
 }
 
-static int vdev_list(struct vdev *v, const char *pool_name, struct nvlist **out)
+static int vdev_list(struct vdev *v, struct spa *spa, struct nvlist **out)
 {
     CLEANUP(free_nvlist) struct nvlist *l = nvlist_new();
     CLEANUP_FREE struct nvlist **child = calloc(v->children ? v->children : 1, sizeof *child);
-    int rc = l && child ? vdev_facts(v, pool_name, l) : -ENOMEM;
+    int rc = l && child ? vdev_facts(v, spa, l) : -ENOMEM;
     unsigned made = 0;
     while (rc == 0 && made < v->children) {
-        rc = vdev_list(v->child[made], pool_name, &child[made]);
+        rc = vdev_list(v->child[made], spa, &child[made]);
         made += rc == 0;
     }
     if (rc == 0 && v->children > 0)
@@ -133,7 +144,7 @@ static int vdev_list(struct vdev *v, const char *pool_name, struct nvlist **out)
 int spa_vdev_list(struct spa *spa, struct nvlist **out)
 {
     CLEANUP(free_nvlist) struct nvlist *l = NULL;
-    int rc = vdev_list(spa->pool.root, spa->pool.name, &l);
+    int rc = vdev_list(spa->pool.root, spa, &l);
     rc = rc ? rc : spa_aux_list(spa, l);
     if (rc == 0)
         *out = STEAL(l);

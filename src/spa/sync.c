@@ -28,10 +28,11 @@
 
 static int first_pass(struct spa *spa, struct tx *tx)
 {
-    bool more = false;
+    bool more = false, walked = spa_scan_walked(spa);
     int rc;
     if (spa->creating)
         return spa_create_mos(spa, tx);
+    spa_scan_slice(spa);
     rc = spa_logmap_flush(spa, tx);
     if (rc == 0)
         rc = spa_bplist_drain(spa, tx);
@@ -39,6 +40,8 @@ static int first_pass(struct spa *spa, struct tx *tx)
         rc = dsl_sync(spa->dsl, tx);
     if (rc == 0)
         rc = dsl_sync_free(spa->dsl, tx, false, &more);
+    if (rc == 0)
+        rc = spa_scan_sync(spa, tx, walked);
     return rc;
 }
 

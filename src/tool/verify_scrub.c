@@ -83,7 +83,7 @@ void verify_scrub(struct verify *v, struct counts *c, const struct blkptr *bp,
                   const struct bookmark *bm, bool reported)
 {
     struct wrong w = {.leaves = 0};
-    struct block_scrub s = {on_device, on_copy, &w};
+    struct block_scrub s = {.device = on_device, .copy = on_copy, .arg = &w};
     err_clear();
     int rc = block_scrub(v->pool, bp, bm, &s);
     c->checked_blocks++;

@@ -105,6 +105,16 @@ bool vdev_lacks(const struct vdev *v, uint64_t birth)
     return true;
 }
 
+bool vdev_needs(struct vdev *v, uint64_t birth)
+{
+    if (v->kind->leaf)
+        return vdev_readable(v) && leaf_lacks(v, birth) && vdev_mendable(v);
+    for (unsigned i = 0; i < v->children; i++)
+        if (vdev_needs(v->child[i], birth))
+            return true;
+    return false;
+}
+
 bool vdev_redundant(const struct vdev *leaf)
 {
     return leaf->parent && vdev_spare_children(leaf->parent) > 0;

@@ -71,6 +71,18 @@ void leaf_ahead_forget(struct leaf_ahead *a, uint64_t offset, uint64_t size)
     }
 }
 
+static int forget_all(struct vdev *leaf, void *arg)
+{
+    if (leaf->device)
+        leaf_ahead_forget(leaf_queue_ahead(leaf), 0, leaf_data_size(leaf));
+    return 0;
+}
+
+void vdev_forget_ahead(struct vdev *root)
+{
+    vdev_each_leaf(root, forget_all, NULL);
+}
+
 /* With the lock: the window's memory, referenced, if it has all of it. */
 static struct buf *find(struct leaf_ahead *a, uint64_t offset, size_t size)
 {

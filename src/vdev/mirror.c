@@ -10,7 +10,6 @@
 #include "util/cleanup.h"
 #include "util/err.h"
 #include "vdev/vdev_impl.h"
-#include "vdev/wait_impl.h"
 
 #define CHILDREN_MAX 1024
 #define NEAR_SHIFT   20 /* one reader alone changes children from MiB to MiB */
@@ -71,36 +70,17 @@ static int choose(const struct vdev *v, uint64_t offset, uint64_t birth, const b
     return best;
 }
 
-static void write_done(struct vdev_io *io, int rc)
+/* What is written, bytes; what fails is counted by the device. */
+static uint64_t mend(struct vdev *v, const bool *bad, uint64_t offset, const void *data,
+                     size_t size, uint64_t birth)
 {
-    vdev_wait_done(io->arg, rc);
-}
+    uint64_t written = 0;
 
-static void write_again(struct vdev *child, uint64_t offset, const void *data, size_t size,
-                        uint64_t birth)
-{
-    struct vdev_wait w;
-    struct vdev_io io = {.vdev = child,
-                         .write = true,
-                         .offset = offset,
-                         .size = size,
-                         .data = (void *)(uintptr_t)data,
-                         .birth = birth,
-                         .repair = true,
-                         .done = write_done,
-                         .arg = &w};
-
-    vdev_wait_init(&w, 1);
-    child->kind->submit(child, &io);
-    vdev_wait_all(&w); /* what fails is counted by the device */
-}
-
-static void mend(struct vdev *v, const bool *bad, uint64_t offset, const void *data, size_t size,
-                 uint64_t birth)
-{
     for (unsigned i = 0; i < v->children; i++)
-        if (bad[i] && vdev_mendable(v->child[i]))
-            write_again(v->child[i], offset, data, size, birth);
+        if (bad[i] && vdev_mendable(v->child[i]) &&
+            vdev_write_below(v->child[i], offset, data, size, birth, true) == 0)
+            written += size;
+    return written;
 }
 
 /* Asks the children that were not asked, until one gives the block; those that should have had it
@@ -145,6 +125,17 @@ static int read_mirror(struct vdev *v, uint64_t offset, void *data, size_t size,
     return rc == -ENXIO ? nobody(v) : rc;
 }
 
+/* One answer is enough; whoever lacks the block gets it. */
+static int resilver_mirror(struct vdev *v, uint64_t offset, void *data, size_t size,
+                           const struct vdev_scrub *s)
+{
+    int rc = read_mirror(v, offset, data, size, s->birth, s->verify, s->arg);
+
+    if (rc == 0)
+        scrub_give(v, offset, data, size, s);
+    return rc;
+}
+
 /* All children; the first good answer stays in data, the others are only looked at. Those that may
  * lack the block are asked when there is no other, and not blamed. */
 static int scrub_mirror(struct vdev *v, uint64_t offset, void *data, size_t size,
@@ -154,6 +145,8 @@ static int scrub_mirror(struct vdev *v, uint64_t offset, void *data, size_t size
     bool asked[v->children], bad[v->children], good = false;
     int rc = -ENXIO;
 
+    if (s->resilver)
+        return resilver_mirror(v, offset, data, size, s);
     if (v->children > 1 && !other)
         return -ENOMEM;
     for (unsigned i = 0; i < v->children; i++) {
@@ -170,7 +163,7 @@ static int scrub_mirror(struct vdev *v, uint64_t offset, void *data, size_t size
             return one;
     }
     if (good) {
-        mend(v, bad, offset, data, size, s->birth);
+        scrub_count(s, mend(v, bad, offset, data, size, s->birth));
         return 0;
     }
     int one = read_from(v, asked, bad, offset, data, size, s->birth, s->verify, s->arg);

@@ -10,6 +10,7 @@
 #include "util/err.h"
 #include "vdev/stripe_impl.h"
 #include "vdev/vdev_impl.h"
+#include "vdev/wait_impl.h"
 
 void scrub_report(const struct vdev_scrub *s, struct vdev *leaf, int rc)
 {
@@ -53,6 +54,42 @@ int scrub_known(struct vdev *v, uint64_t offset, const void *data, size_t size,
     known.verify = is_same;
     known.arg = &same;
     return scrub_child(v, offset, told, size, &known);
+}
+
+static void write_done(struct vdev_io *io, int rc)
+{
+    vdev_wait_done(io->arg, rc);
+}
+
+int vdev_write_below(struct vdev *v, uint64_t offset, const void *data, size_t size, uint64_t birth,
+                     bool repair)
+{
+    struct vdev_wait w;
+    struct vdev_io io = {.vdev = v,
+                         .write = true,
+                         .offset = offset,
+                         .size = size,
+                         .data = (void *)(uintptr_t)data,
+                         .birth = birth,
+                         .repair = repair,
+                         .done = write_done,
+                         .arg = &w};
+
+    vdev_wait_init(&w, 1);
+    v->kind->submit(v, &io);
+    return vdev_wait_all(&w);
+}
+
+void scrub_give(struct vdev *v, uint64_t offset, const void *data, size_t size,
+                const struct vdev_scrub *s)
+{
+    if (!vdev_needs(v, s->birth))
+        return;
+    if (vdev_is_mirror(v))
+        for (unsigned i = 0; i < v->children; i++)
+            scrub_give(v->child[i], offset, data, size, s);
+    else if (vdev_write_below(v, offset, data, size, s->birth, false) == 0)
+        scrub_count(s, size);
 }
 
 /* ---- Stripes ---- */
@@ -110,26 +147,34 @@ static void free_map(struct stripe_map **m)
     stripe_map_free(*m);
 }
 
+/* Reads and verifies, with all parity unless it is for a resilver. */
+static int read_all(struct stripe_map *m, const void *data, const struct vdev_scrub *s)
+{
+    int rc;
+
+    m->whole = !s->resilver;
+    rc = stripe_gather(m, s->birth);
+    rc = rc ? rc : s->verify(s->arg, data);
+    if (rc == -EBADE)
+        return stripe_search(m, s->birth, rc, data, s->verify, s->arg);
+    return rc || s->resilver ? rc : compare_parity(m);
+}
+
 int stripe_scrub(struct stripe_map *map, const void *data, const struct vdev_scrub *s)
 {
     struct stripe_map *m CLEANUP(free_map) = map;
-    int rc;
+    int rc = m ? read_all(m, data, s) : -ENOMEM;
 
-    if (!m)
-        return -ENOMEM;
-    m->whole = true;
-    rc = stripe_gather(m, s->birth);
-    if (rc == 0) {
-        rc = s->verify(s->arg, data);
-        if (rc == -EBADE)
-            rc = stripe_search(m, s->birth, rc, data, s->verify, s->arg);
-        else if (rc == 0)
-            rc = compare_parity(m);
-    }
     if (rc)
         return rc;
-    rc = report(m, s);
+    if (s->resilver)
+        for (unsigned c = 0; c < m->cols; c++)
+            m->col[c].give = vdev_needs(m->v->child[m->col[c].child], s->birth);
+    else
+        rc = report(m, s);
+    m->resilver = s->resilver;
     stripe_heal(m, s->birth);
+    scrub_count(s, m->written);
     return rc;
 }
 

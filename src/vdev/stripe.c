@@ -189,7 +189,7 @@ void stripe_generate(const struct stripe_map *m, const struct stripe *s)
 
 static bool needs_healing(const struct stripe_column *col)
 {
-    return col->size && (col->wrong || col->rc == -EIO);
+    return col->size && (col->wrong || col->give || col->rc == -EIO);
 }
 
 /* Parity columns that are to be written again: what they should be. */
@@ -219,12 +219,15 @@ void stripe_heal(struct stripe_map *m, uint64_t birth)
         return;
     for (unsigned c = 0; c < m->cols; c++) {
         struct stripe_column *col = &m->col[c];
-        bool write = needs_healing(col) && vdev_mendable(m->v->child[col->child]);
-        col->rc = write ? COLUMN_WANTED : COLUMN_READ;
+        col->again = needs_healing(col) && vdev_mendable(m->v->child[col->child]);
+        col->rc = col->again ? COLUMN_WANTED : COLUMN_READ;
         col->pad = false;
     }
-    m->repair = true;
-    stripe_run(m, true, birth); /* what fails is counted by the device */
+    m->repair = !m->resilver;
+    if (stripe_run(m, true, birth) != 0)
+        return;
+    for (unsigned c = 0; c < m->cols; c++) /* what fails is counted by the device */
+        m->written += m->col[c].again && m->col[c].rc == COLUMN_READ ? m->col[c].size : 0;
 }
 
 static void free_map(struct stripe_map **m)

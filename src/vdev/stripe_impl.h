@@ -35,6 +35,8 @@ struct stripe_column {
     int rc;        /* COLUMN_..., or why it cannot be read */
     bool stale;    /* its device may not have this block (01 21) */
     bool wrong;    /* it was read, and was not what it should be */
+    bool give;     /* a device of it lacks the block, and gets it */
+    bool again;    /* it is being written again */
     bool pad;      /* writing: a sector of zeros follows (dRAID) */
 };
 
@@ -46,6 +48,8 @@ struct stripe_map {
     struct vdev *v;
     unsigned nparity, stripes, cols;
     bool repair; /* what is written is on other devices already (struct vdev_io) */
+    bool resilver; /* what cannot be written is missed (struct vdev_scrub) */
+    uint64_t written; /* by stripe_heal, bytes */
     bool whole; /* parity and data alternate on the devices: parity is read with the data */
     struct stripe *stripe;
     struct stripe_column *col;
@@ -85,7 +89,7 @@ int stripe_gather(struct stripe_map *m, uint64_t birth);
 void stripe_generate(const struct stripe_map *m, const struct stripe *s);
 /* Asks for the data, and for as much parity as is known to be needed. 0 or -ENOMEM. */
 int stripe_plan(struct stripe_map *m, uint64_t birth);
-/* Writes the columns again that are wrong or could not be read, if the devices are writable. */
+/* Writes the columns again that are wrong, could not be read or are lacking, if the devices are writable. */
 void stripe_heal(struct stripe_map *m, uint64_t birth);
 
 /* stripe_search.c: the data is not what it should be, and no device says it was its fault: tries

@@ -58,6 +58,10 @@ struct vdev_scrub {
     /* A leaf told something else (-EBADE) or could not be read (-EIO); in the caller. May be NULL. */
     void (*wrong)(void *arg, struct vdev *leaf, int rc);
     void *wrong_arg;
+    /* Resilver: the block is read as vdev_read does, and given to the devices that lack it. What they do not
+     * take counts as missed once more. */
+    bool resilver;
+    uint64_t *given;      /* gets what was written to devices added, bytes; may be NULL */
 };
 
 struct vdev_kind {
@@ -188,6 +192,8 @@ void vdev_submit(struct vdev_io *io);
  * 0: data has the block, whatever was wrong; else as vdev_read. */
 int vdev_scrub(struct vdev *top, uint64_t offset, void *data, size_t size, const struct vdev_scrub *s);
 int vdev_flush(struct vdev *root);                /* write caches of all writable leaves; marks the failed */
+/* Drops what was read beside what was asked for: the next reads see what the devices have now. */
+void vdev_forget_ahead(struct vdev *root);
 void vdev_discard(struct vdev *top, uint64_t offset, uint64_t size); /* hint, errors ignored */
 
 /* What only the pool knows, to be handed over before blocks are read. Progress of a RAID-Z expansion,
@@ -215,6 +221,8 @@ void vdev_missed(struct vdev *leaf, uint64_t from, uint64_t to);      /* adds [f
 int vdev_caught_up(struct vdev *leaf, uint64_t from, uint64_t to);    /* takes it out; -ENOMEM */
 bool vdev_dtl_bounds(struct vdev *leaf, uint64_t *first, uint64_t *last); /* false: it lacks nothing */
 bool vdev_dtl_changed(struct vdev *leaf);
+/* Is there a device in v that lacks blocks of this txg, and could be given them now? */
+bool vdev_needs(struct vdev *v, uint64_t birth);
 int vdev_dtl_copy(struct vdev *leaf, struct rangeset *out); /* and takes it for written; -ENOMEM */
 bool vdev_take_failed(struct vdev *leaf); /* asks for the mark and takes it off */
 void vdev_set_failed(struct vdev *leaf);

@@ -44,6 +44,17 @@ int scrub_child(struct vdev *v, uint64_t offset, void *data, size_t size,
 int scrub_known(struct vdev *v, uint64_t offset, const void *data, size_t size,
                 const struct vdev_scrub *s);
 void scrub_report(const struct vdev_scrub *s, struct vdev *leaf, int rc);
+/* The bytes are right: writes them to the devices in v that lack them. */
+void scrub_give(struct vdev *v, uint64_t offset, const void *data, size_t size,
+                const struct vdev_scrub *s);
+static inline void scrub_count(const struct vdev_scrub *s, uint64_t bytes)
+{
+    if (s->given)
+        *s->given += bytes;
+}
+/* Writes to a vdev that is no top-level one, and waits. repair: as in struct vdev_io. */
+int vdev_write_below(struct vdev *v, uint64_t offset, const void *data, size_t size, uint64_t birth,
+                     bool repair);
 /* io.c: may this be asked of a top-level vdev (NULL: none)? -ENXIO, -EIO. */
 int vdev_check_range(const struct vdev *top, uint64_t offset, size_t size);
 

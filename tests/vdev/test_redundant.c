@@ -181,7 +181,8 @@ static struct told scrub(struct lab *lab, struct block *b)
 
     for (unsigned i = 0; i < BLOCKS; i++) {
         unsigned char *got = malloc(b[i].size);
-        struct vdev_scrub s = {b[i].birth, lab_verify, &b[i], on_wrong, &t};
+        struct vdev_scrub s = {.birth = b[i].birth, .verify = lab_verify, .arg = &b[i],
+                               .wrong = on_wrong, .wrong_arg = &t};
         assert_int_equal(vdev_scrub(lab->top, b[i].offset, got, b[i].size, &s), 0);
         assert_memory_equal(got, b[i].data, b[i].size);
         free(got);
@@ -220,6 +221,64 @@ static void scrubs(struct lab *lab, const struct shape *s, struct env *env, stru
         assert_int_equal(t.wrong | t.failed, 0); /* those that are not there are not asked */
         for (unsigned d = 0; d < s->disks; d++)
             lab->disk[d].leaf->state = VDEV_HEALTHY;
+    }
+}
+
+static void lack_all(struct lab *lab, unsigned set, bool lacks)
+{
+    for (unsigned d = 0; d < lab->disks; d++) {
+        struct rangeset *missed = lacks && (set & 1u << d) ? rangeset_new() : NULL;
+        if (missed)
+            assert_int_equal(rangeset_add(missed, 0, 1ull << 40), 0);
+        vdev_set_dtl(lab->disk[d].leaf, missed);
+    }
+}
+
+static uint64_t resilver(struct lab *lab, struct block *b)
+{
+    uint64_t given = 0;
+
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        unsigned char *got = malloc(b[i].size);
+        struct vdev_scrub s = {.birth = b[i].birth, .verify = lab_verify, .arg = &b[i],
+                               .resilver = true, .given = &given};
+        assert_int_equal(vdev_scrub(lab->top, b[i].offset, got, b[i].size, &s), 0);
+        assert_memory_equal(got, b[i].data, b[i].size);
+        free(got);
+    }
+    return given;
+}
+
+/* Devices that lack everything get it, and nobody is blamed; what they do not take is missed again. */
+static void resilvers(struct lab *lab, const struct shape *s, struct env *env, struct block *b)
+{
+    assert_int_equal(resilver(lab, b), 0); /* nobody lacks anything */
+    for (unsigned set = 1; set < 1u << s->disks; set++) {
+        unsigned before[DISKS_MAX], refused = 0;
+        uint64_t given;
+        if ((unsigned)__builtin_popcount(set) > spare_disks(s) || (s->disks > 5 && set % 3))
+            continue;
+        for (unsigned d = 0; d < s->disks; d++) {
+            if (set & 1u << d)
+                lab_spoil(lab, d, env, USED);
+            before[d] = lies(lab, d);
+        }
+        lack_all(lab, set, true);
+        given = resilver(lab, b);
+        assert_true(given > 0 || s->ndata);
+        lack_all(lab, set, false);
+        assert_int_equal(scrub(lab, b).wrong, 0);
+        for (unsigned d = 0; d < s->disks; d++)
+            assert_int_equal(lies(lab, d), before[d]);
+        lack_all(lab, set, true);
+        set_dead(lab, set);
+        assert_int_equal(resilver(lab, b), 0);
+        set_dead(lab, 0);
+        for (unsigned d = 0; d < s->disks; d++)
+            refused |= (unsigned)vdev_take_failed(lab->disk[d].leaf) << d;
+        assert_int_equal(refused & ~set, 0);
+        assert_true(s->ndata || refused == set);
+        lack_all(lab, set, false);
     }
 }
 
@@ -262,6 +321,7 @@ static void every_layout(void **state)
             assert_int_equal(lies(&lab, d), 0);
         losses(&lab, s, b);
         scrubs(&lab, s, &env, b);
+        resilvers(&lab, s, &env, b);
         damages(&lab, s, &env, b);
         too_much(&lab, s, &env, b);
         free_blocks(b);
@@ -506,7 +566,8 @@ static void miss(struct vdev *leaf)
 static int scrub_one(struct lab *lab, struct block *b, struct told *t)
 {
     unsigned char got[3 * 512];
-    struct vdev_scrub s = {b->birth, lab_verify, b, on_wrong, t};
+    struct vdev_scrub s = {.birth = b->birth, .verify = lab_verify, .arg = b, .wrong = on_wrong,
+                           .wrong_arg = t};
 
     *t = (struct told){lab, 0, 0};
     return vdev_scrub(lab->top, b->offset, got, b->size, &s);

@@ -1,6 +1,8 @@
-/* Is a new pool equally redundant everywhere? A vdev that is less so is mostly a slip of the hand. */
+/* Is a new pool, or what is added to one, equally redundant everywhere? A vdev that is less so is
+ * mostly a slip of the hand. */
 #include <errno.h>
 #include <fcntl.h>
+#include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +10,8 @@
 #include <unistd.h>
 
 #include "cli/vdev_spec_impl.h"
+#include "cli/zpool_impl.h"
+#include "server/json.h"
 #include "util/err.h"
 
 #define SIZE_FUZZ (16ll << 20) /* smaller differences are nobody's mistake */
@@ -119,4 +123,76 @@ int vdev_spec_check_replication(const struct vdev_spec *s)
             return rc;
     }
     return 0;
+}
+
+/* ---- Against a pool that is there ---- */
+
+static struct replication of_present(struct json_object *vdev)
+{
+    const char *type = json_text(vdev, "type", "?"), *name = json_text(vdev, "name", "");
+    struct json_object *list = vdev_children(vdev);
+    unsigned long long n = list ? json_object_array_length(list) : 1;
+    if (strcmp(type, "raidz") == 0)
+        return (struct replication){type, n, name[5] ? (unsigned)(name[5] - '0') : 1};
+    /* A device that is being replaced counts as one. */
+    if (strcmp(type, "replacing") == 0 || strcmp(type, "spare") == 0)
+        return list && n > 0 ? of_present(json_object_array_get_idx(list, 0))
+                             : (struct replication){"file", 1, 0};
+    return (struct replication){type, n, 0};
+}
+
+static int compare_redundant_with_pool(const struct replication *pool,
+                                       const struct replication *added)
+{
+    const struct replication *raidz = is_type(pool, "raidz") ? pool : added;
+    const struct replication *mirror = raidz == pool ? added : pool;
+    if (is_type(pool, "raidz") && is_type(added, "raidz"))
+        return pool->parity == added->parity
+                   ? 0
+                   : err_set(EBUSY,
+                             "mismatched replication level: pool and new vdev with different "
+                             "redundancy, raidz and raidz vdevs, %llu vs. %llu",
+                             pool->parity, added->parity);
+    if (raidz->parity != mirror->children - 1)
+        return err_set(EBUSY,
+                       "mismatched replication level: pool and new vdev with different "
+                       "redundancy, raidz and mirror vdevs, %llu vs. %llu (%llu-way)",
+                       raidz->parity, mirror->children - 1, mirror->children);
+    return 0;
+}
+
+static int compare_with_pool(const struct replication *pool, const struct replication *added)
+{
+    bool raidz = is_type(pool, "raidz") || is_type(added, "raidz");
+    bool redundant = (is_type(pool, "raidz") || is_type(pool, "mirror")) &&
+                     (is_type(added, "raidz") || is_type(added, "mirror"));
+    if (raidz && redundant)
+        return compare_redundant_with_pool(pool, added);
+    if (strcmp(pool->type, added->type) != 0)
+        return err_set(EBUSY, "mismatched replication level: pool uses %s and new vdev is %s",
+                       pool->type, added->type);
+    if (pool->children != added->children)
+        return err_set(EBUSY,
+                       "mismatched replication level: pool uses %llu-way %s and new vdev uses "
+                       "%llu-way %s",
+                       pool->children, pool->type, added->children, added->type);
+    return 0;
+}
+
+/* The first of the new vdevs stands for all: they have been compared with each other. A pool that
+ * is not equal everywhere itself is compared by its last vdev. */
+int vdev_spec_check_against(const struct vdev_spec *s, struct json_object *tree)
+{
+    struct json_object *list = vdev_section(tree, &vdev_sections[0], false);
+    size_t n = json_object_array_length(list);
+    const struct vdev_group *g = s->n > 0 ? &s->group[0] : NULL;
+    int rc = 0;
+    if (n > 0 && g && !g->heading) {
+        struct replication pool = of_present(json_object_array_get_idx(list, n - 1));
+        struct replication added =
+            g->type ? of_group(g) : (struct replication){kind_of(g->path[0]), 1, 0};
+        rc = compare_with_pool(&pool, &added);
+    }
+    json_object_put(list);
+    return rc;
 }

@@ -171,6 +171,11 @@ static void print_groups(const struct vdev_spec *s, const char *heading)
     }
 }
 
+void vdev_spec_print_data(const struct vdev_spec *s)
+{
+    print_groups(s, NULL);
+}
+
 void vdev_spec_print(const struct vdev_spec *s, const char *pool)
 {
     static const char *const order[] = {"dedup", "special", "logs", "cache", "spares"};

@@ -23,6 +23,14 @@ int zpool_scrub(int argc, char **argv);
 int zpool_resilver(int argc, char **argv);
 int zpool_wait(int argc, char **argv);
 int zpool_labelclear(int argc, char **argv);
+int zpool_add(int argc, char **argv);
+int zpool_attach(int argc, char **argv);
+int zpool_replace(int argc, char **argv);
+int zpool_detach(int argc, char **argv);
+int zpool_offline(int argc, char **argv);
+int zpool_online(int argc, char **argv);
+int zpool_clear(int argc, char **argv);
+int zpool_reopen(int argc, char **argv);
 
 /* Calls fn for the pools named, or for all, in name order. Pools that are not open are told about,
  * and give 1. none: what to say on standard error if no pool is open at all, or NULL. Otherwise the

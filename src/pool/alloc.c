@@ -160,7 +160,7 @@ struct metaslab *alloc_metaslab(const struct vdev *top, unsigned id)
 /* The group of top-level vdev id if blocks of this class may go there now. */
 static struct group *candidate(const struct pool *pool, unsigned id, enum vdev_class class)
 {
-    struct vdev *top = pool->root->child[id];
+    struct vdev *top = vdev_top_at(pool->root, id);
     struct group *g = top->allocator;
 
     if (top->class != class || !group_usable(g))
@@ -184,7 +184,7 @@ static uint64_t quota(const struct pool *pool, struct group *g, enum vdev_class 
 
     if (class == VDEV_CLASS_LOG)
         return 1;
-    for (unsigned i = 0; i < pool->root->children; i++) {
+    for (unsigned i = 0; i < vdev_tops(pool->root); i++) {
         struct group *other = candidate(pool, i, class);
         if (other) {
             total += room_of(other);
@@ -202,7 +202,7 @@ static unsigned rotor_turn(struct pool *pool, enum vdev_class class, uint64_t si
 {
     struct alloc *a = pool->alloc;
     struct rotor *r = &a->rotor[class];
-    unsigned n = pool->root->children;
+    unsigned n = vdev_tops(pool->root);
 
     MUTEX_GUARD(&a->lock);
     if (r->left == 0 || !candidate(pool, r->at % n, class)) {
@@ -231,7 +231,7 @@ struct request {
 /* One copy, on the first vdev from start on that has room. */
 static int take_copy(const struct request *r, int copy, unsigned start, bool hard)
 {
-    unsigned n = r->pool->root->children;
+    unsigned n = vdev_tops(r->pool->root);
 
     for (unsigned i = 0; i < n; i++) {
         unsigned id = (start + i) % n;

@@ -32,8 +32,8 @@ void alloc_space(struct pool *pool, struct alloc_space *out)
     uint64_t known = 0;
 
     *out = (struct alloc_space){.fragmentation = FRAG_UNKNOWN};
-    for (unsigned i = 0; i < pool->root->children; i++) {
-        struct vdev *top = pool->root->child[i];
+    for (unsigned i = 0; i < vdev_tops(pool->root); i++) {
+        struct vdev *top = vdev_top_at(pool->root, i);
         struct alloc_space s;
         if (!top->allocator || top->class != VDEV_CLASS_NORMAL)
             continue;

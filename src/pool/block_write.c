@@ -25,8 +25,8 @@ struct block_units block_units(const struct pool *pool)
 {
     struct block_units u = {.sector = BLOCK_MIN_SIZE, .largest = BLOCK_MIN_SIZE};
 
-    for (unsigned i = 0; i < pool->root->children; i++) {
-        const struct vdev *top = pool->root->child[i];
+    for (unsigned i = 0; i < vdev_tops(pool->root); i++) {
+        const struct vdev *top = vdev_top_at(pool->root, i);
         uint64_t n;
         if (!top->allocator)
             continue;

@@ -18,7 +18,8 @@
 
 bool group_usable(const struct group *g)
 {
-    return g && vdev_readable(g->vdev) && !g->vdev->non_allocating && !g->vdev->removing;
+    return g && vdev_readable(g->vdev) && !g->vdev->non_allocating && !g->vdev->removing &&
+           !__atomic_load_n(&g->vdev->joining, __ATOMIC_ACQUIRE);
 }
 
 /* Totals and weights from the headers, once. */

@@ -40,8 +40,8 @@ int call_row(struct call *c, struct json_object *row)
 
 static const struct operation *find_operation(const char *name)
 {
-    const struct operation *tables[] = {pool_operations, scan_operations, zfs_operations, mount_operations,
-                                        key_operations};
+    const struct operation *tables[] = {pool_operations, device_operations, scan_operations,
+                                        zfs_operations,  mount_operations,  key_operations};
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (const struct operation *op = tables[t]; op->name; op++)
             if (strcmp(op->name, name) == 0)

@@ -192,17 +192,19 @@ static const struct trouble {
     {"UNAVAIL",
      "One or more devices could not be opened.  Sufficient replicas exist for\n"
      "the pool to continue functioning in a degraded state.",
-     "Make the missing device available, then export and import the pool."},
+     "Attach the missing device and online it using 'zpool online'."},
     {"FAULTED",
      "One or more devices are faulted in response to persistent errors.\n"
      "Sufficient replicas exist for the pool to continue functioning in a\n"
      "degraded state.",
-     "Repair the device, then export and import the pool."},
+     "Replace the faulted device, or use 'zpool clear' to mark the device\n"
+     "repaired."},
     {"OFFLINE",
      "One or more devices has been taken offline by the administrator.\n"
      "Sufficient replicas exist for the pool to continue functioning in a\n"
      "degraded state.",
-     "None that this version can do: it cannot bring devices online yet."},
+     "Online the device using 'zpool online' or replace the device with\n"
+     "'zpool replace'."},
 };
 
 static bool has_state(const struct nvlist *v, const char *state)
@@ -258,7 +260,8 @@ static void device_advice(const struct nvlist *tree, bool damaged, const char **
     } else if (counts(tree, errors)) {
         *status = "One or more devices has experienced an unrecoverable error.  An\n"
                   "attempt was made to correct the error.  Applications are unaffected.";
-        *action = "Determine if the device needs to be replaced.";
+        *action = "Determine if the device needs to be replaced, and clear the errors\n"
+                  "using 'zpool clear' or replace the device with 'zpool replace'.";
     }
 }
 

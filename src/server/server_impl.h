@@ -77,6 +77,7 @@ struct operation {
     int (*run)(struct call *c);
 };
 extern const struct operation pool_operations[]; /* end with name NULL */
+extern const struct operation device_operations[];
 extern const struct operation scan_operations[];
 extern const struct operation zfs_operations[];
 extern const struct operation mount_operations[];

@@ -9,9 +9,10 @@
 #include "device/device.h"
 #include "nvlist/nvlist.h"
 #include "pool/txg.h"
-#include "spa/spa_impl.h"
+#include "spa/vdevs_impl.h"
 #include "util/cleanup.h"
 #include "util/err.h"
+#include "util/log.h"
 #include "vdev/label.h"
 #include "vdev/vdev.h"
 
@@ -124,21 +125,22 @@ int spa_commit(struct spa *spa, uint64_t txg, const struct blkptr *root, bool la
         rc = write_uberblocks(spa, &ub);
     if (rc != 0)
         return rc;
+    pthread_mutex_lock(&spa->lock);
     spa->ub = ub; /* the commit has happened */
+    pthread_mutex_unlock(&spa->lock);
     return labels ? write_label_pair(spa, txg, LABEL_PAIR_SECOND) : 0;
 }
 
 /* ---- New devices ---- */
 
-static int init_leaf(struct vdev *leaf, void *arg)
+static int init_labels(struct spa *spa, struct vdev *leaf, uint64_t create_txg)
 {
-    struct spa *spa = arg;
     CLEANUP(free_nvlist) struct nvlist *config = NULL;
     CLEANUP_FREE unsigned char *packed = NULL;
     size_t n;
     int rc = spa_config_label(spa, leaf, 0, &config);
     if (rc == 0)
-        rc = nvlist_add_uint64(config, "create_txg", TXG_INITIAL);
+        rc = nvlist_add_uint64(config, "create_txg", create_txg);
     if (rc == 0)
         rc = nvlist_pack_xdr(config, &packed, &n);
     if (rc == 0)
@@ -146,11 +148,30 @@ static int init_leaf(struct vdev *leaf, void *arg)
     return err_prefix(rc, "%s", leaf->path);
 }
 
-/* Txg-0 labels for all devices of a new pool: from now on an older pool's labels are gone. */
-int spa_label_init(struct spa *spa)
+static int init_leaf(struct vdev *leaf, void *arg)
 {
-    int rc = vdev_each_leaf(spa->pool.root, init_leaf, spa);
-    return rc ? rc : vdev_flush(spa->pool.root);
+    return init_labels(arg, leaf, TXG_INITIAL);
+}
+
+static int flush_leaf(struct vdev *leaf, void *arg)
+{
+    return err_prefix(device_flush(leaf->device), "%s", leaf->path);
+}
+
+int spa_label_new(struct spa *spa, struct vdev *v)
+{
+    int rc = vdev_each_leaf(v, init_leaf, spa);
+    return rc ? rc : vdev_each_leaf(v, flush_leaf, NULL);
+}
+
+void spa_label_wipe(struct spa *spa, struct vdev *leaf)
+{
+    int rc = leaf->device ? init_labels(spa, leaf, 0) : 0;
+    if (rc == 0 && leaf->device)
+        rc = flush_leaf(leaf, NULL);
+    if (rc != 0)
+        log_warn("pool %s: the labels of %s, which has left the pool, could not be removed: %s",
+                 spa->pool.name, leaf->path, err_text(rc));
 }
 
 /* ---- Opening ---- */

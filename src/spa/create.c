@@ -11,7 +11,8 @@
 #include "dsl/props.h"
 #include "nvlist/nvlist.h"
 #include "pool/txg.h"
-#include "spa/spa_impl.h"
+#include "spa/vdevs.h"
+#include "spa/vdevs_impl.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 #include "vdev/vdev.h"
@@ -142,58 +143,6 @@ static void free_tree(struct vdev **root)
         vdev_tree_free(*root);
 }
 
-static int add_leaf(const struct spa_create_args *args, const char *path, struct env *env,
-                    struct vdev *parent)
-{
-    CLEANUP(free_tree) struct vdev *leaf = NULL;
-    int rc = args->force ? vdev_leaf_new_forced(&leaf, path, args->ashift, env)
-                         : vdev_leaf_new(&leaf, path, args->ashift, env);
-    if (rc == 0) {
-        leaf->create_txg = TXG_INITIAL;
-        rc = vdev_add_child(parent, leaf);
-    }
-    if (rc == 0)
-        (void)STEAL(leaf);
-    return rc;
-}
-
-/* A mirror or raidz on the next paths. */
-static int add_group(const struct spa_create_args *args, const struct spa_create_group *group,
-                     const char *const *paths, struct env *env, struct vdev *root)
-{
-    CLEANUP(free_tree) struct vdev *v = NULL;
-    int rc = vdev_group_new(&v, group->type, env);
-    for (size_t i = 0; i < group->n && rc == 0; i++)
-        rc = add_leaf(args, paths[i], env, v);
-    if (rc == 0)
-        rc = vdev_group_finish(v);
-    if (rc == 0) {
-        v->create_txg = TXG_INITIAL;
-        rc = vdev_add_child(root, v);
-    }
-    if (rc == 0)
-        (void)STEAL(v);
-    return rc;
-}
-
-static int add_tops(const struct spa_create_args *args, struct env *env, struct vdev *root)
-{
-    const struct spa_create_group single = {NULL, args->npaths};
-    const struct spa_create_group *groups = args->groups ? args->groups : &single;
-    size_t n = args->groups ? args->ngroups : 1, at = 0;
-    int rc = 0;
-    for (size_t g = 0; g < n && rc == 0; g++) {
-        if (groups[g].n > args->npaths - at)
-            return err_set(EINVAL, "missing vdev specification");
-        if (groups[g].type)
-            rc = add_group(args, &groups[g], args->paths + at, env, root);
-        for (size_t i = 0; i < groups[g].n && rc == 0 && !groups[g].type; i++)
-            rc = add_leaf(args, args->paths[at + i], env, root);
-        at += groups[g].n;
-    }
-    return rc;
-}
-
 static int build_tree(const struct spa_create_args *args, struct env *env, struct vdev **out)
 {
     CLEANUP(free_tree) struct vdev *root = NULL;
@@ -201,9 +150,15 @@ static int build_tree(const struct spa_create_args *args, struct env *env, struc
     do
         guid = env->random(env);
     while (guid == 0);
+    const struct spa_add_args vdevs = {.paths = args->paths,
+                                       .npaths = args->npaths,
+                                       .groups = args->groups,
+                                       .ngroups = args->ngroups,
+                                       .ashift = args->ashift,
+                                       .force = args->force};
     int rc = vdev_root_new(&root, guid);
     if (rc == 0)
-        rc = add_tops(args, env, root);
+        rc = spa_new_tops(&vdevs, TXG_INITIAL, env, root);
     if (rc == 0) {
         root->create_txg = TXG_INITIAL;
         *out = STEAL(root);
@@ -216,12 +171,6 @@ static int check_args(const struct spa_create_args *args)
     int rc = pool_name_check(args->name);
     if (rc != 0)
         return rc;
-    if (args->npaths == 0)
-        return err_set(EINVAL, "missing vdev specification");
-    for (size_t i = 0; i < args->npaths; i++)
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(args->paths[i], args->paths[k]) == 0)
-                return err_set(EINVAL, "one or more vdevs refer to the same device: %s", args->paths[i]);
     struct nvlist *encoded = NULL;
     if (args->fs_props && (rc = prop_encode(args->fs_props, &encoded)) != 0)
         return rc;
@@ -298,7 +247,7 @@ int spa_create(const struct spa_create_args *args, bool dry_run, struct nvlist *
         return rc;
     spa->pool.guid = spa->pool.root->guid;
     spa->pool.writable = spa->pool.deflate = spa->pool.root->may_mend = true;
-    rc = spa_label_init(spa);
+    rc = spa_label_new(spa, spa->pool.root);
     if (rc == 0)
         rc = write_first_txg(spa, args);
     if (rc == 0)

@@ -16,6 +16,7 @@
 #include "util/err.h"
 #include "util/log.h"
 #include "util/rangeset.h"
+#include "vdev/change.h"
 #include "vdev/vdev.h"
 
 #define DTL_BLOCK       4096
@@ -95,6 +96,27 @@ int spa_dtl_sync(struct spa *spa, struct tx *tx)
     return vdev_each_leaf(spa->pool.root, sync_leaf, &s);
 }
 
+int spa_dtl_free(struct spa *spa, struct vdev *leaf, struct tx *tx)
+{
+    uint64_t object = leaf->dtl_object, word;
+    struct dnode *dn;
+    size_t len;
+    leaf->dtl_object = 0;
+    if (object == 0)
+        return 0;
+    int rc = dnode_hold(spa->mos, object, &dn);
+    if (rc != 0)
+        return err_prefix(rc, "what a device has missed");
+    rc = dnode_bonus_get(dn, &word, sizeof word, &len);
+    rc = rc == -ERANGE ? 0 : rc;
+    if (rc == 0 && len >= HEADER_WITH_HISTOGRAM)
+        rc = feature_change(spa->dsl, FEATURE_SPACEMAP_HISTOGRAM, -1, tx);
+    if (rc == 0)
+        rc = object_free(dn, tx);
+    dnode_rele(dn);
+    return rc;
+}
+
 /* A device that could not take what it should have is put out of use, if it can be done without: the
  * next txgs would only wait for it again. */
 static int judge_leaf(struct vdev *leaf, void *arg)
@@ -108,7 +130,9 @@ static int judge_leaf(struct vdev *leaf, void *arg)
         return 0;
     log_error("pool %s: %s is put out of use: it does not take what is written to it", s->spa->pool.name,
               leaf->path);
-    vdev_change_state(leaf, VDEV_FAULTED, "too many errors");
+    vdev_tree_lock(s->spa->pool.root);
+    vdev_put_away(leaf, VDEV_FAULTED, "too many errors");
+    vdev_tree_unlock(s->spa->pool.root);
     return 0;
 }
 
@@ -117,9 +141,21 @@ static int is_changed(struct vdev *leaf, void *arg)
     return vdev_redundant(leaf) && vdev_dtl_changed(leaf);
 }
 
-bool spa_dtl_judge(struct spa *spa, struct tx *tx)
+/* What all sides of a vdev may lack must not become the pool: a device that failed had what the others, which
+ * are being resilvered or have just joined, do not have. */
+static int check_whole(struct spa *spa)
+{
+    struct vdev *root = spa->pool.root;
+    for (unsigned i = 0; i < root->children; i++)
+        if (!root->child[i]->kind->leaf && vdev_readable(root->child[i]) && !vdev_is_whole(root->child[i]))
+            return err_set(EIO, "a device of vdev %u has failed that others cannot do without", i);
+    return 0;
+}
+
+int spa_dtl_judge(struct spa *spa, struct tx *tx, bool *more)
 {
     struct dtl_sync s = {spa, tx};
     vdev_each_leaf(spa->pool.root, judge_leaf, &s);
-    return vdev_each_leaf(spa->pool.root, is_changed, NULL) != 0;
+    *more = vdev_each_leaf(spa->pool.root, is_changed, NULL) != 0;
+    return *more ? check_whole(spa) : 0;
 }

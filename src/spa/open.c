@@ -82,20 +82,35 @@ static bool is_type(const struct vdev *v, const char *type)
     return strcmp(v->kind->type, type) == 0;
 }
 
+static bool is_pair(const struct vdev *v)
+{
+    return is_type(v, "replacing") || is_type(v, "spare");
+}
+
+/* A device, or several in the place of one: a replacement under way, perhaps of one that a spare stands
+ * in for. */
+static bool is_writable(const struct vdev *v)
+{
+    bool ok = v->kind->leaf || is_pair(v);
+    for (unsigned i = 0; i < v->children && ok; i++)
+        ok = is_writable(v->child[i]);
+    return ok && !is_type(v, "dspare");
+}
+
 /* Vdevs that are read, but not yet written. */
 static int check_kinds(const struct vdev *root)
 {
     for (unsigned i = 0; i < root->children; i++) {
         const struct vdev *top = root->child[i];
-        if (!top->kind->leaf && !is_type(top, "mirror") && !is_type(top, "raidz"))
+        if (!top->kind->leaf && !is_type(top, "mirror") && !is_type(top, "raidz") && !is_pair(top))
             return err_set(EROFS, "its %s devices can only be read by this version", top->kind->type);
         if (vdev_is_expanding(top))
             return err_set(EROFS, "it has a raidz that is being expanded, which this version cannot "
                                   "continue");
         for (unsigned k = 0; k < top->children; k++)
-            if (!top->child[k]->kind->leaf)
-                return err_set(EROFS, "it has a device that is being replaced (%s), which this version "
-                                      "cannot continue", top->child[k]->kind->type);
+            if (!is_writable(top->child[k]))
+                return err_set(EROFS, "it has %s devices below a %s, which can only be read by this version",
+                               top->child[k]->kind->type, top->kind->type);
     }
     return 0;
 }
@@ -323,7 +338,7 @@ static int check_whole(const struct spa *spa)
 {
     const struct vdev *root = spa->pool.root;
     for (unsigned i = 0; i < root->children; i++) {
-        const struct vdev *top = root->child[i];
+        struct vdev *top = root->child[i];
         if (!top->kind->leaf && !vdev_is_whole(top))
             return err_set(EROFS, "devices of vdev %u are missing, and others have missed writes and were "
                                   "not resilvered: parts of the data may be unreadable", top->id);

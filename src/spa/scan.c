@@ -341,12 +341,6 @@ static int finish(struct scan *s, struct tx *tx)
     return rc;
 }
 
-/* Until there are commands that replace devices. */
-__attribute__((weak)) int spa_vdev_resilver_done(struct spa *spa, struct tx *tx)
-{
-    return 0;
-}
-
 static int start_resilver(struct scan *s, const struct lack *l, struct tx *tx)
 {
     int rc = scan_active(s) ? end(s, SPA_SCAN_CANCELED, "scan aborted, restarting", tx) : 0;

@@ -26,6 +26,7 @@ struct spa *spa_new(const struct env *env)
     if (gethostname(spa->hostname, sizeof spa->hostname - 1) != 0)
         strcpy(spa->hostname, "localhost");
     pthread_mutex_init(&spa->lock, NULL);
+    pthread_mutex_init(&spa->devices, NULL);
     return spa;
 }
 
@@ -43,11 +44,15 @@ void spa_free(struct spa *spa)
     spa->pool.txg = NULL;
     spa_scan_free(spa);
     spa_logmap_close(spa);
+    for (size_t i = 0; i < spa->nparted; i++) /* their txg failed */
+        vdev_tree_free(spa->parted[i]);
+    free(spa->parted);
     if (spa->pool.root)
         pool_fini(&spa->pool);
     for (unsigned i = 0; i < SPA_AUX_KINDS; i++)
         nvlist_free(spa->aux[i]);
     free(spa->hole_array);
+    pthread_mutex_destroy(&spa->devices);
     pthread_mutex_destroy(&spa->lock);
     free(spa);
 }

@@ -47,10 +47,13 @@ struct spa {
     struct rangeset ***unflushed; /* log space maps not yet flushed: see logmap.c */
     size_t unflushed_vdevs;
     bool logs_pending;            /* the first txg must flush them */
+    pthread_mutex_t devices;      /* one change of devices at a time; outside of all others */
+    struct vdev **parted;         /* leaves that left in the txg in sync; the sync thread's */
+    size_t nparted;
     uint64_t mos_passes;          /* of the last txg, for statistics */
     struct scan *scan;            /* scan_impl.h */
 
-    pthread_mutex_t lock;         /* guards comment, compatibility */
+    pthread_mutex_t lock;         /* guards comment, compatibility, and ub for others than the sync thread */
 };
 
 /* config.c */
@@ -78,9 +81,11 @@ int spa_spacemap_header(struct spa *spa, struct metaslab *m, struct tx *tx);
 
 /* dtl.c: adds the txg to what absent devices have missed, and writes what has changed. */
 int spa_dtl_sync(struct spa *spa, struct tx *tx);
-/* After everything of the txg was sent and flushed: puts devices out of use that have failed. True: somebody
- * has missed something that the MOS does not say yet. */
-bool spa_dtl_judge(struct spa *spa, struct tx *tx);
+/* After everything of the txg was sent and flushed: puts devices out of use that have failed. *more: somebody
+ * has missed something that the MOS does not say yet. -EIO: so much that the txg must not become the pool. */
+int spa_dtl_judge(struct spa *spa, struct tx *tx, bool *more);
+/* A leaf leaves the pool: its set in the MOS goes. */
+int spa_dtl_free(struct spa *spa, struct vdev *leaf, struct tx *tx);
 
 /* scan.c */
 /* Reads the state of the last scan. -EROFS: there is one that cannot be continued. */
@@ -101,6 +106,9 @@ struct rangeset *spa_logmap_set(struct spa *spa, const struct metaslab *m, bool 
 
 /* vdevzap.c */
 int spa_vdev_zaps_create(struct spa *spa, struct tx *tx);
+/* For a top-level vdev and its leaves, or for a leaf, that join the pool; and back for a leaf that leaves. */
+int spa_vdev_zaps_add(struct spa *spa, struct vdev *v, struct tx *tx);
+int spa_vdev_zap_free(struct spa *spa, struct vdev *leaf, struct tx *tx);
 
 /* vdevload.c */
 int spa_mappings_load(struct spa *spa);
@@ -137,7 +145,6 @@ int spa_check_intent_logs(struct spa *spa);
 int spa_create_mos(struct spa *spa, struct tx *tx);
 
 /* commit.c */
-int spa_label_init(struct spa *spa);
 int spa_choose_uberblock(struct spa *spa, uint64_t max_txg);
 
 /* spa.c */

@@ -10,14 +10,15 @@
 #include "spa/spa_impl.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
+#include "vdev/change.h"
 #include "vdev/vdev.h"
 
 /* The pool's size counts special and dedup vdevs too, what can be written by people does not. */
 static void add_classes(struct spa *spa, struct spa_stats *out)
 {
     struct vdev *root = spa->pool.root;
-    for (unsigned i = 0; i < root->children; i++) {
-        struct vdev *top = root->child[i];
+    for (unsigned i = 0; i < vdev_tops(root); i++) {
+        struct vdev *top = vdev_top_at(root, i);
         struct alloc_space s;
         if (top->class != VDEV_CLASS_SPECIAL && top->class != VDEV_CLASS_DEDUP)
             continue;
@@ -42,7 +43,9 @@ void spa_stats(struct spa *spa, struct spa_stats *out)
     out->fragmentation = space.fragmentation;
     out->freeing = dsl_freeing(spa->dsl);
     out->txg = txg_synced_number(spa->pool.txg);
+    pthread_mutex_lock(&spa->lock);
     out->time = spa->ub.timestamp;
+    pthread_mutex_unlock(&spa->lock);
     out->suspended = txg_suspended(spa->pool.txg) != 0;
     out->version = spa->version;
     snprintf(out->hostname, sizeof out->hostname, "%s", spa->hostname);
@@ -61,7 +64,7 @@ static const char *class_name(const struct vdev *v)
 
 static bool is_gone(const struct vdev *v)
 {
-    return v->kind->leaf && v->path && v->state == VDEV_CANT_OPEN;
+    return v->kind->leaf && v->path && v->state == VDEV_CANT_OPEN && !v->went_away;
 }
 
 static bool lacks_something(struct vdev *v)
@@ -86,7 +89,8 @@ static int vdev_facts(struct vdev *v, struct spa *spa, struct nvlist *l)
     struct alloc_space space = {.fragmentation = ~0u};
     if (v->top == v && v->allocator)
         alloc_vdev_space(v, &space);
-    const struct vdev_stats *s = &v->stats;
+    struct vdev_stats now, *s = &now;
+    vdev_stats_read(v, s);
     char name[4096], was[4128];
     const char *why = lacking ? how_lacking(spa, v) : v->why;
     vdev_print_name(v, name, sizeof name);
@@ -144,8 +148,10 @@ static int vdev_list(struct vdev *v, struct spa *spa, struct nvlist **out)
 int spa_vdev_list(struct spa *spa, struct nvlist **out)
 {
     CLEANUP(free_nvlist) struct nvlist *l = NULL;
+    unsigned slot = vdev_tree_enter(spa->pool.root);
     int rc = vdev_list(spa->pool.root, spa, &l);
     rc = rc ? rc : spa_aux_list(spa, l);
+    vdev_tree_leave(spa->pool.root, slot);
     if (rc == 0)
         *out = STEAL(l);
     return rc;
@@ -153,5 +159,8 @@ int spa_vdev_list(struct spa *spa, struct nvlist **out)
 
 int spa_config(struct spa *spa, struct nvlist **out)
 {
-    return spa_config_mos(spa, txg_synced_number(spa->pool.txg), out);
+    unsigned slot = vdev_tree_enter(spa->pool.root);
+    int rc = spa_config_mos(spa, txg_synced_number(spa->pool.txg), out);
+    vdev_tree_leave(spa->pool.root, slot);
+    return rc;
 }

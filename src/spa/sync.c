@@ -18,7 +18,7 @@
 #include "dmu/tx.h"
 #include "pool/block.h"
 #include "pool/txg.h"
-#include "spa/spa_impl.h"
+#include "spa/vdevs_impl.h"
 #include "util/err.h"
 #include "util/log.h"
 #include "vdev/vdev.h"
@@ -123,8 +123,9 @@ static int write_txg(struct spa *spa, struct tx *tx)
     struct write_state w = {.labels = false};
     unsigned pass = 1;
     memcpy(w.root.w, spa->ub.rootbp, sizeof w.root.w);
+    bool more = false;
     int rc = write_round(spa, tx, &pass, &w);
-    while (rc == 0 && spa_dtl_judge(spa, tx) && w.dirty)
+    while (rc == 0 && (rc = spa_dtl_judge(spa, tx, &more)) == 0 && more && w.dirty)
         rc = write_round(spa, tx, &pass, &w);
     if (rc == 0 && (w.dirty || w.labels || spa->empty_txgs))
         rc = spa_commit(spa, tx->txg, &w.root, w.labels);
@@ -146,6 +147,7 @@ int spa_sync(void *arg, uint64_t txg)
         block_batch_free(batch);
     }
     if (rc == 0) {
+        spa_vdevs_committed(spa);
         alloc_sync_done(&spa->pool, txg);
         if (spa->dsl)
             dsl_sync_done(spa->dsl, txg);

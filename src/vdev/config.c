@@ -22,7 +22,7 @@ static const char *const known[] = {
     "asize",      "min_alloc",   "is_log",         "non_allocating", "removing",
     "DTL",        "not_present", "is_spare",       "offline",        "faulted",
     "is_hole",    "vdev_stats",  "scan_stats",     KEY_ZAP_TOP,      KEY_ZAP_LEAF,
-    KEY_ZAP_ROOT,
+    KEY_ZAP_ROOT, "resilver_txg",
 };
 
 /* Keys of the MOS's configuration that labels do not have. */
@@ -79,6 +79,7 @@ static int parse_leaf(struct vdev *v, const struct nvlist *c)
         return -ENOMEM;
     v->whole_disk = nvlist_uint64_or(c, "whole_disk", 0) != 0;
     v->dtl_object = nvlist_uint64_or(c, "DTL", 0);
+    v->resilver_txg = nvlist_uint64_or(c, "resilver_txg", 0);
     v->not_present = nvlist_uint64_or(c, "not_present", 0) != 0;
     v->is_spare = nvlist_uint64_or(c, "is_spare", 0) != 0;
     v->offline = nvlist_uint64_or(c, "offline", 0) != 0;
@@ -203,6 +204,7 @@ static int unparse_leaf(const struct vdev *v, struct nvlist *l)
     if (v->kind == &vdev_kind_disk)
         rc = rc ? rc : nvlist_add_uint64(l, "whole_disk", v->whole_disk);
     rc = rc ? rc : add_nonzero(l, "DTL", v->dtl_object);
+    rc = rc ? rc : add_nonzero(l, "resilver_txg", v->resilver_txg);
     rc = rc ? rc : add_flag(l, "not_present", v->not_present);
     rc = rc ? rc : add_flag(l, "is_spare", v->is_spare);
     rc = rc ? rc : add_flag(l, "offline", v->offline);

@@ -156,28 +156,33 @@ static bool next_missed(struct vdev *leaf, uint64_t pos, struct range *r)
     return leaf->dtl && rangeset_next(leaf->dtl, pos, r);
 }
 
-bool vdev_is_whole(const struct vdev *top)
+/* Too many lack something where a range of this leaf begins. */
+static int breaks(struct vdev *leaf, void *arg)
 {
-    unsigned spare = vdev_spare_children(top);
+    const struct vdev *top = arg;
     struct range r;
 
-    if (lacking_at(top, 0) > spare) /* before all ranges: the absent */
+    for (uint64_t pos = 0; next_missed(leaf, pos, &r); pos = r.end)
+        if (lacking_at(top, r.start) > vdev_spare_children(top))
+            return 1;
+    return 0;
+}
+
+bool vdev_is_whole(struct vdev *top)
+{
+    if (lacking_at(top, 0) > vdev_spare_children(top)) /* before all ranges: the absent */
         return false;
     /* Most lack something where somebody's range begins. */
-    for (unsigned i = 0; i < top->children; i++)
-        for (uint64_t pos = 0; next_missed(top->child[i], pos, &r); pos = r.end)
-            if (lacking_at(top, r.start) > spare)
-                return false;
-    return true;
+    return vdev_each_leaf(top, breaks, top) == 0;
 }
 
 /* The states of interior vdevs follow those of their children. */
-static void restate(struct vdev *v)
+void vdev_restate(struct vdev *v)
 {
     bool ailing = false;
 
     for (unsigned i = 0; i < v->children; i++) {
-        restate(v->child[i]);
+        vdev_restate(v->child[i]);
         ailing |= v->child[i]->state != VDEV_HEALTHY && v->child[i]->kind != &vdev_kind_hole;
     }
     if (v->kind == &vdev_kind_root)
@@ -193,7 +198,7 @@ void vdev_change_state(struct vdev *leaf, enum vdev_state state, const char *why
     vdev_set_state(leaf, state, why);
     while (root->parent)
         root = root->parent;
-    restate(root);
+    vdev_restate(root);
 }
 
 bool vdev_take_failed(struct vdev *leaf)

@@ -6,6 +6,7 @@
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
+#include "vdev/gate_impl.h"
 #include "vdev/vdev_impl.h"
 #include "vdev/wait_impl.h"
 
@@ -31,15 +32,33 @@ int vdev_check_range(const struct vdev *top, uint64_t offset, size_t size)
 int vdev_read(struct vdev *top, uint64_t offset, void *data, size_t size, uint64_t birth,
               int (*verify)(void *arg, const void *data), void *arg)
 {
+    unsigned slot = top ? gate_enter(top->gate) : 0;
     int rc = vdev_check_range(top, offset, size);
 
-    return rc ? rc : top->kind->read(top, offset, data, size, birth, verify, arg);
+    if (rc == 0)
+        rc = top->kind->read(top, offset, data, size, birth, verify, arg);
+    if (top)
+        gate_leave(top->gate, slot);
+    return rc;
+}
+
+static void submitted_done(struct vdev_io *io, int rc)
+{
+    io->done = io->told;
+    gate_leave(io->vdev->gate, io->slot);
+    io->done(io, rc);
 }
 
 void vdev_submit(struct vdev_io *io)
 {
     struct vdev *top = io->vdev;
 
+    if (top->gate) {
+        if (!gate_admit(top->gate, io, &io->slot))
+            return;
+        io->told = io->done;
+        io->done = submitted_done;
+    }
     if (!vdev_readable(top))
         io->done(io, -ENXIO);
     else if (!in_range(top, io->offset, io->size))
@@ -119,7 +138,7 @@ static int judge(const struct vdev *root, struct flush *f)
     return rc;
 }
 
-int vdev_flush(struct vdev *root)
+static int flush_all(struct vdev *root)
 {
     struct flush f = {.used = 0};
     int rc;
@@ -138,8 +157,20 @@ int vdev_flush(struct vdev *root)
     return rc ? err_set(EIO, "flushing the write cache failed: %s", strerror(-rc)) : 0;
 }
 
+int vdev_flush(struct vdev *root)
+{
+    unsigned slot = gate_enter(root->gate);
+    int rc = flush_all(root);
+
+    gate_leave(root->gate, slot);
+    return rc;
+}
+
 void vdev_discard(struct vdev *top, uint64_t offset, uint64_t size)
 {
+    unsigned slot = gate_enter(top->gate);
+
     if (vdev_readable(top) && in_range(top, offset, size) && top->kind->discard)
         top->kind->discard(top, offset, size);
+    gate_leave(top->gate, slot);
 }

@@ -17,6 +17,8 @@ uint64_t leaf_data_size(const struct vdev *leaf); /* bytes between the labels */
 /* A leaf's queues (leaf_queue.c), in leaf->private while there is a device. */
 int leaf_queue_new(struct vdev *leaf); /* 0 or -ENOMEM */
 void leaf_queue_free(struct vdev *leaf);
+/* Waits until none of the leaf's requests is under way, and the queue has let go of the leaf. */
+void leaf_queue_drain(struct vdev *leaf);
 void leaf_queue_submit(struct vdev *leaf, struct vdev_io *io);
 struct leaf_ahead *leaf_queue_ahead(struct vdev *leaf);
 /* Tells the owner of a request how it went, and counts errors. */

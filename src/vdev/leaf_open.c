@@ -5,8 +5,10 @@
 
 #include "nvlist/nvlist.h"
 #include "util/err.h"
+#include "vdev/change.h"
 #include "vdev/label.h"
 #include "vdev/leaf_impl.h"
+#include "vdev/size.h"
 #include "vdev/vdev_impl.h"
 
 static const char *reason(int rc)
@@ -36,17 +38,17 @@ static void fail(struct vdev *v, const char *why)
     vdev_set_state(v, VDEV_CANT_OPEN, why);
 }
 
-/* NULL if the label is that of this leaf in this pool. */
-static const char *check_label(const struct vdev *v, uint64_t pool_guid)
+/* NULL if the label on d is that of the leaf with this guid, in this pool. */
+static const char *check_label(struct device *d, uint64_t guid, uint64_t pool_guid)
 {
     struct label_set set;
     const struct label *best;
     const char *why = "the label is missing or damaged";
 
-    if (label_read(v->device, &set) != 0)
+    if (label_read(d, &set) != 0)
         return why;
     best = label_best(&set, UINT64_MAX);
-    if (best && best->guid != v->guid)
+    if (best && best->guid != guid)
         why = "the label belongs to another device";
     else if (best && nvlist_uint64_or(best->config, "pool_guid", 0) != pool_guid)
         why = "the label belongs to another pool";
@@ -68,6 +70,49 @@ static int open_device(struct vdev *v, unsigned flags)
     return label_open_device(&v->device, v->path, how);
 }
 
+int vdev_open_device(const char *path, uint64_t guid, uint64_t pool_guid, uint64_t least,
+                     struct vdev_opened *out)
+{
+    unsigned how = DEVICE_OPEN_WRITE | DEVICE_OPEN_DIRECT;
+    struct device_info info;
+    int rc = label_open_device(&out->device, path, how);
+
+    out->why = NULL;
+    if (rc) {
+        out->device = NULL;
+        out->why = reason(rc);
+        return rc == -EBUSY || rc == -ENOMEM ? rc : err_set(ENXIO, "%s", err_text(rc));
+    }
+    device_info(out->device, &info);
+    out->psize = size_psize(info.size);
+    out->why = check_label(out->device, guid, pool_guid);
+    if (!out->why && size_leaf(out->psize) < least)
+        out->why = "the device is smaller than it was";
+    if (!out->why)
+        return 0;
+    vdev_opened_close(out);
+    return err_set(ENXIO, "%s: %s", path, out->why);
+}
+
+bool vdev_device_there(const char *path, uint64_t guid, uint64_t pool_guid)
+{
+    struct device *d;
+    bool there;
+
+    if (label_open_device(&d, path, DEVICE_OPEN_NOLOCK) != 0)
+        return false;
+    there = check_label(d, guid, pool_guid) == NULL;
+    device_close(d);
+    return there;
+}
+
+void vdev_opened_close(struct vdev_opened *o)
+{
+    if (o->device)
+        device_close(o->device);
+    o->device = NULL;
+}
+
 void leaf_open(struct vdev *v, unsigned flags, uint64_t pool_guid)
 {
     struct device_info info;
@@ -86,7 +131,7 @@ void leaf_open(struct vdev *v, unsigned flags, uint64_t pool_guid)
         fail(v, reason(-EOVERFLOW));
         return;
     }
-    why = flags & VDEV_OPEN_ANY_GUID ? NULL : check_label(v, pool_guid);
+    why = flags & VDEV_OPEN_ANY_GUID ? NULL : check_label(v->device, v->guid, pool_guid);
     if (why)
         fail(v, why);
     else if (!v->private && leaf_queue_new(v) != 0)

@@ -32,6 +32,7 @@ struct line {
 
 struct leaf_queue {
     pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t idle;  /* nothing is running */
     struct line lines[2]; /* reads, writes */
     bool vectors;
     struct leaf_ahead *ahead;
@@ -72,6 +73,7 @@ int leaf_queue_new(struct vdev *leaf)
     device_info(leaf->device, &info);
     q->vectors = info.vectors;
     pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->idle, NULL);
     for (int i = 0; i < 2; i++) {
         q->lines[i].depth = i ? DEPTH_WRITE : DEPTH_READ;
         q->lines[i].tail = &q->lines[i].head;
@@ -87,6 +89,7 @@ void leaf_queue_free(struct vdev *leaf)
     if (!q)
         return;
     leaf_ahead_free(q->ahead);
+    pthread_cond_destroy(&q->idle);
     pthread_mutex_destroy(&q->lock);
     free(q);
     leaf->private = NULL;
@@ -257,13 +260,24 @@ static void send_next(struct vdev *leaf, bool write)
     pthread_mutex_lock(&q->lock);
     if (l->head)
         take_run(q, l, &r);
-    else
-        l->running--;
+    else if (--l->running == 0)
+        pthread_cond_signal(&q->idle);
     pthread_mutex_unlock(&q->lock);
     if (!r.first || (r.count > 1 && send_joined(leaf, &r)))
         return;
     untake_run(q, l, &r);
     send_single(leaf, r.first);
+}
+
+void leaf_queue_drain(struct vdev *leaf)
+{
+    struct leaf_queue *q = leaf->device ? leaf->private : NULL;
+
+    if (!q)
+        return;
+    MUTEX_GUARD(&q->lock);
+    while (q->lines[0].running || q->lines[1].running)
+        pthread_cond_wait(&q->idle, &q->lock);
 }
 
 struct leaf_ahead *leaf_queue_ahead(struct vdev *leaf)

@@ -18,15 +18,19 @@ static int check(struct vdev *v)
 {
     if (v->children == 0 || v->children > CHILDREN_MAX)
         return err_set(EINVAL, "a %s vdev cannot have %u children", v->kind->type, v->children);
+    for (unsigned i = 0; i < v->children; i++)
+        v->deep |= !v->child[i]->kind->leaf;
     return 0;
 }
 
 /* Children are devices, or (in a vdev that no command makes, but the format has) vdevs with parity:
- * the one that needs most decides. */
+ * the one that needs most decides. Children that come and go while this is asked are devices. */
 static uint64_t psize_to_asize(const struct vdev *v, uint64_t psize, uint64_t birth)
 {
     uint64_t most = P2_ROUND_UP(psize, 1ull << v->top->ashift);
 
+    if (!v->deep)
+        return most;
     for (unsigned i = 0; i < v->children; i++)
         most = MAX(most, v->child[i]->kind->psize_to_asize(v->child[i], psize, birth));
     return most;
@@ -36,6 +40,8 @@ static uint64_t min_alloc(const struct vdev *v)
 {
     uint64_t most = 1ull << v->top->ashift;
 
+    if (!v->deep)
+        return most;
     for (unsigned i = 0; i < v->children; i++)
         most = MAX(most, vdev_min_alloc(v->child[i]));
     return most;

@@ -25,16 +25,15 @@ static bool counts(const struct labels *ls, const struct candidate *k, const str
            nvlist_exists(l->config, "vdev_tree");
 }
 
-/* The label with the highest txg; with top_guid not 0, of that top-level vdev. */
-static const struct label *newest(const struct labels *ls, uint64_t top_guid)
+/* The label with the highest txg. */
+static const struct label *newest(const struct labels *ls)
 {
     const struct label *best = NULL;
     for (size_t i = 0; i < ls->c->n; i++) {
         const struct candidate *k = &ls->c->item[i];
         for (unsigned j = 0; k->pool_guid == ls->guid && j < LABELS; j++) {
             const struct label *l = &k->set.label[j];
-            if (l->config && counts(ls, k, l) && (!best || l->txg > best->txg) &&
-                (!top_guid || nvlist_uint64_or(l->config, "top_guid", 0) == top_guid))
+            if (l->config && counts(ls, k, l) && (!best || l->txg > best->txg))
                 best = l;
         }
     }
@@ -53,20 +52,25 @@ static bool in_holes(const struct nvlist *config, uint64_t id)
     return false;
 }
 
-/* Chooses for each slot of the root the newest label of the vdev that belongs there. */
+/* A label that may tell what is in a slot of the root. */
+static void offer(const struct label **top, uint64_t n, const struct label *l)
+{
+    struct nvlist *tree;
+    uint64_t id;
+    if (nvlist_exists(l->config, "top_guid") && nvlist_get_nvlist(l->config, "vdev_tree", &tree) == 0 &&
+        nvlist_get_uint64(tree, "id", &id) == 0 && id < n && (!top[id] || l->txg > top[id]->txg))
+        top[id] = l;
+}
+
+/* Chooses for each slot of the root the newest label of a vdev there. What is there can change, when a disk
+ * becomes a mirror: all labels of a device are asked, as the newest may be of a txg that never was. */
 static void choose_tops(const struct labels *ls, const struct label **top, uint64_t n)
 {
     for (size_t i = 0; i < ls->c->n; i++) {
         const struct candidate *k = &ls->c->item[i];
-        struct nvlist *tree;
-        uint64_t id, top_guid;
-        if (k->pool_guid != ls->guid || nvlist_get_uint64(k->label->config, "top_guid", &top_guid))
-            continue;
-        const struct label *l = newest(ls, top_guid);
-        if (l && nvlist_get_nvlist(l->config, "vdev_tree", &tree) == 0 &&
-            nvlist_get_uint64(tree, "id", &id) == 0 && id < n &&
-            (!top[id] || l->txg > top[id]->txg))
-            top[id] = l;
+        for (unsigned j = 0; k->pool_guid == ls->guid && j < LABELS; j++)
+            if (k->set.label[j].config && counts(ls, k, &k->set.label[j]))
+                offer(top, n, &k->set.label[j]);
     }
 }
 
@@ -187,12 +191,12 @@ int scan_assemble(struct scan_pool *pool, struct candidates *c, uint64_t pool_gu
         if (c->item[i].pool_guid == pool_guid)
             pool->txg = MAX(pool->txg, c->item[i].ub_txg);
     ls.max_txg = pool->txg ? pool->txg : UINT64_MAX;
-    const struct label *l = newest(&ls, 0);
+    const struct label *l = newest(&ls);
     if (!l) { /* labels without an uberblock as new, or all damaged: show what there is */
         ls.max_txg = UINT64_MAX;
-        l = newest(&ls, 0);
+        l = newest(&ls);
         ls.damaged = l == NULL;
-        l = l ? l : newest(&ls, 0);
+        l = l ? l : newest(&ls);
     }
     if (!l)
         return -EINVAL; /* cannot be: a label of this pool has brought us here */

@@ -9,6 +9,7 @@
 #include "util/cleanup.h"
 #include "util/err.h"
 #include "vdev/stripe_impl.h"
+#include "vdev/gate_impl.h"
 #include "vdev/vdev_impl.h"
 #include "vdev/wait_impl.h"
 
@@ -183,7 +184,12 @@ int stripe_scrub(struct stripe_map *map, const void *data, const struct vdev_scr
 int vdev_scrub(struct vdev *top, uint64_t offset, void *data, size_t size,
                const struct vdev_scrub *s)
 {
+    unsigned slot = top ? gate_enter(top->gate) : 0;
     int rc = vdev_check_range(top, offset, size);
 
-    return rc ? rc : scrub_child(top, offset, data, size, s);
+    if (rc == 0)
+        rc = scrub_child(top, offset, data, size, s);
+    if (top)
+        gate_leave(top->gate, slot);
+    return rc;
 }

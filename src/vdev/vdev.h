@@ -4,8 +4,8 @@
  * one line there. Offsets inside a top-level vdev are bytes from the start of allocatable space; the
  * leaf adds the 4 MiB of front labels itself.
  *
- * Locking: the tree's shape is fixed while the pool is open except under the pool's config lock, which
- * the callers hold. I/O functions may be called from any thread.
+ * Locking: what of the tree can change while the pool is in use, and who may look at it when, is in
+ * vdev/change.h. I/O functions may be called from any thread.
  */
 #ifndef VDEV_VDEV_H
 #define VDEV_VDEV_H
@@ -45,6 +45,8 @@ struct vdev_io {
     bool repair;          /* a write of what is on the other devices already: failing, nothing more is lost */
     void (*done)(struct vdev_io *io, int rc);
     void *arg;
+    void (*told)(struct vdev_io *io, int rc); /* vdev_submit's: the caller's done */
+    unsigned slot;                            /* vdev_submit's: where it was counted */
     struct device_io device_io; /* the leaf's */
     struct vdev *leaf;
     struct vdev_io *next;
@@ -98,6 +100,7 @@ struct vdev_stats { uint64_t ops[2], bytes[2]; uint64_t read_errors, write_error
 struct vdev {
     const struct vdev_kind *kind;
     struct vdev *parent, *top;       /* top: the top-level vdev above (itself for one); NULL for root */
+    struct vdev_gate *gate;          /* the root's, in it and in top-level vdevs (vdev/change.h) */
     struct vdev **child;
     unsigned children, id;
     uint64_t guid, create_txg;
@@ -110,9 +113,11 @@ struct vdev {
     unsigned ashift, metaslab_shift;
     uint64_t metaslab_array;         /* MOS object, 0 = none yet */
     bool is_log, non_allocating, removing;
+    bool joining;                    /* atomic: added in a txg that is not the pool yet: no blocks here */
     enum vdev_class class;
     uint64_t zap_top, zap_leaf, zap_root; /* MOS objects or 0 */
     unsigned deflate_ratio;          /* 05 8.1; 512 for disks and mirrors */
+    bool deep;                       /* a mirror of more than devices (mirror.c) */
     unsigned reads;                  /* atomic: under way, for mirrors to choose by */
     bool config_dirty;               /* labels must be rewritten in the next commit */
     void *allocator;                 /* the pool layer's metaslab group */
@@ -122,6 +127,7 @@ struct vdev {
     char *path;
     char *in_use;                    /* the sentence about who has the device locked, or NULL */
     uint64_t dtl_object;
+    uint64_t resilver_txg;           /* in which it was attached, until it lacks nothing (01 5.1) */
     pthread_mutex_t dtl_lock;        /* guards the next three */
     struct rangeset *dtl;            /* txgs it may lack, NULL if none is known */
     bool dtl_changed;                /* since it was last written into the MOS */
@@ -129,6 +135,8 @@ struct vdev {
     bool lacking;                    /* atomic: dtl is not empty */
     bool failed;                     /* atomic: a write or flush failed that nobody has dealt with */
     bool whole_disk, offline, faulted, not_present, is_spare;
+    bool went_away;                  /* while the pool was in use: its path is still its own */
+    bool offline_for_now;            /* until the pool is imported again: not in the configuration */
     bool faulted_by_hand;            /* aux_state is external (01 5.1) */
 
     struct nvlist *other;            /* configuration keys we keep but do not interpret */
@@ -175,6 +183,7 @@ int vdev_group_new(struct vdev **out, const char *word, struct env *env);
 int vdev_group_finish(struct vdev *group);
 int vdev_add_child(struct vdev *parent, struct vdev *child);
 
+void vdev_stats_read(const struct vdev *v, struct vdev_stats *out); /* while others count */
 uint64_t vdev_guid_sum(const struct vdev *root);
 const char *vdev_state_name(enum vdev_state s);   /* "ONLINE", "DEGRADED", ... */
 /* How people call a vdev: the path of a leaf, "mirror-0", "raidz2-1", "draid2:3d:7c:1s-0". */
@@ -234,7 +243,7 @@ bool vdev_redundant(const struct vdev *leaf);
 bool vdev_dispensable(const struct vdev *leaf);
 /* Can all blocks of a redundant top-level vdev be read now? Those of each txg are looked at by themselves:
  * what one device missed another may have. */
-bool vdev_is_whole(const struct vdev *top);
+bool vdev_is_whole(struct vdev *top);
 /* Sets the state of a leaf, and those of the vdevs above it accordingly. The device stays open. */
 void vdev_change_state(struct vdev *leaf, enum vdev_state state, const char *why);
 
@@ -247,12 +256,25 @@ static inline bool vdev_readable(const struct vdev *v)
 /* The unit to which compressed sizes are rounded (02 6.2 min_alloc). */
 static inline uint64_t vdev_min_alloc(const struct vdev *v)
 {
-    return v->kind->min_alloc ? v->kind->min_alloc(v) : 1ull << v->top->ashift;
+    const struct vdev_kind *kind = __atomic_load_n(&v->kind, __ATOMIC_ACQUIRE);
+
+    return kind->min_alloc ? kind->min_alloc(v) : 1ull << v->top->ashift;
 }
 
 static inline uint64_t vdev_psize_to_asize(const struct vdev *top, uint64_t psize, uint64_t birth)
 {
-    return top->kind->psize_to_asize(top, psize, birth);
+    return __atomic_load_n(&top->kind, __ATOMIC_ACQUIRE)->psize_to_asize(top, psize, birth);
+}
+
+/* The top-level vdevs, in any thread: the list grows while the pool is in use. */
+static inline unsigned vdev_tops(const struct vdev *root)
+{
+    return __atomic_load_n(&root->children, __ATOMIC_ACQUIRE);
+}
+
+static inline struct vdev *vdev_top_at(const struct vdev *root, unsigned i)
+{
+    return __atomic_load_n(&root->child, __ATOMIC_ACQUIRE)[i];
 }
 
 /* For each leaf below v, in tree order; stops at the first non-zero result and returns it. */

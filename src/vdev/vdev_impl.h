@@ -10,8 +10,12 @@ extern const struct vdev_kind vdev_kind_root, vdev_kind_file, vdev_kind_disk, vd
 
 /* An empty vdev of a kind; NULL: out of memory. */
 struct vdev *vdev_new(const struct vdev_kind *kind);
-/* One vdev with what it owns, its children too. */
+/* One vdev with what it owns, its children too. fini leaves the struct's memory. */
 void vdev_free(struct vdev *v);
+void vdev_fini(struct vdev *v);
+
+/* The top-level vdev of v and of all below it. */
+void vdev_set_top(struct vdev *v, struct vdev *top);
 
 /* Sets state and reason; why is a static string or NULL. */
 static inline void vdev_set_state(struct vdev *v, enum vdev_state state, const char *why)
@@ -36,6 +40,9 @@ bool vdev_lacks(const struct vdev *v, uint64_t birth);
 bool vdev_mendable(struct vdev *v);    /* may reads write to it, and has some leaf an open, writable device? */
 void vdev_count_wrong(struct vdev *v); /* a checksum error of v */
 int vdev_worse(int a, int b);          /* of several failures the one to report (02 17) */
+
+/* Sets the states of interior vdevs, from v down, by their children's. */
+void vdev_restate(struct vdev *v);
 
 /* scrub.c, for the kinds' scrub(). */
 int scrub_child(struct vdev *v, uint64_t offset, void *data, size_t size,

@@ -370,10 +370,14 @@ static int start_over(struct scan *s, struct tx *tx)
     return rc;
 }
 
-void spa_scan_slice(struct spa *spa)
+void spa_scan_slice(struct spa *spa, const struct tx *tx)
 {
     struct scan *s = spa->scan;
     if (!s || !scan_active(s) || scan_paused(s) || s->walked || s->blocks_max == 0)
+        return;
+    /* The tree must have all blocks of the range: what a device that has just come lacks is of txgs
+     * that were open then, too. */
+    if (scan_resilvers(s) && s->w[SCAN_MAX] >= tx->txg)
         return;
     vdev_forget_ahead(spa->pool.root); /* it is the devices that are to be looked at */
     s->error = scan_walk(s);

@@ -94,7 +94,7 @@ void spa_scan_free(struct spa *spa);
 void spa_scan_start_watching(struct spa *spa); /* the datasets, once the pool is open */
 /* In a txg's sync. First a slice of the walk, before anything is changed; walked: it had ended before. */
 bool spa_scan_walked(const struct spa *spa);
-void spa_scan_slice(struct spa *spa);
+void spa_scan_slice(struct spa *spa, const struct tx *tx);
 int spa_scan_sync(struct spa *spa, struct tx *tx, bool walked);
 bool spa_scan_busy(void *spa);
 

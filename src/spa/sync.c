@@ -32,7 +32,7 @@ static int first_pass(struct spa *spa, struct tx *tx)
     int rc;
     if (spa->creating)
         return spa_create_mos(spa, tx);
-    spa_scan_slice(spa);
+    spa_scan_slice(spa, tx);
     rc = spa_logmap_flush(spa, tx);
     if (rc == 0)
         rc = spa_bplist_drain(spa, tx);

@@ -485,6 +485,38 @@ static void what_cannot_join_is_refused(void **state)
     assert_ok(spa_close(spa, SPA_END_EXPORT));
 }
 
+struct range_seen {
+    unsigned long long max;
+    unsigned ended;
+};
+
+/* No resilver walks a tree that lacks txgs of its range. It ends in a txg after its walk. */
+static int look_at_record(void *arg, const struct nvlist *record)
+{
+    struct range_seen *seen = arg;
+    const char *name = nvlist_string_or(record, "internal_name", "");
+    const char *text = nvlist_string_or(record, "history internal str", "");
+    if (strcmp(name, "scan setup") == 0)
+        assert_int_equal(sscanf(text, "func=2 mintxg=%*u maxtxg=%llu", &seen->max), 1);
+    else if (strcmp(name, "scan done") == 0 && ++seen->ended)
+        assert_true(nvlist_uint64_or(record, "history txg", 0) > seen->max + 1);
+    return 0;
+}
+
+static void a_resilver_waits_for_the_txgs_that_were_open(void **state)
+{
+    struct range_seen seen = {0, 0};
+    unsetenv(SCAN_BLOCKS);
+    struct spa *spa = create(NULL, 1);
+    setenv(SCAN_BLOCKS, "0", 1);
+    assert_ok(attach(spa, 0, 1, false));
+    assert_ok(spa_scan_wait(spa, SPA_SCAN_RESILVER, 60));
+    assert_false(lacks(spa, disk[1]));
+    assert_ok(spa_history_each(spa, look_at_record, &seen));
+    assert_int_equal(seen.ended, 1);
+    assert_ok(spa_close(spa, SPA_END_DESTROY));
+}
+
 static void the_new_device_stays_when_it_has_everything(void **state)
 {
     struct dataset *ds;
@@ -653,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_faulted_device_is_usable_again_after_clear),
         cmocka_unit_test(what_cannot_join_is_refused),
         cmocka_unit_test(the_new_device_stays_when_it_has_everything),
+        cmocka_unit_test(a_resilver_waits_for_the_txgs_that_were_open),
         cmocka_unit_test(a_device_with_the_same_path_replaces_one_that_is_away),
         cmocka_unit_test(the_last_copy_cannot_leave),
         cmocka_unit_test(new_space_is_used),

@@ -113,6 +113,7 @@ class Case:
         """Ctrl-C at the question for a key ends the command and leaves the terminal showing again."""
         pid, fd = pty.fork()
         if pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a job in the background ignores it
             os.execv(os.path.join(BIN, 'zfs'), ['zfs', 'load-key', 'crypt/pass'])
         try:
             said = b''

@@ -75,7 +75,7 @@ class Life:
             raise Failure(f'health is not {want_health}:\n' + zpool('status', self.pool.name).out)
         want = judge.manifest(self.pool.mnt)
         self.pool.export()
-        if judge.ready() and self.rng.random() < .3:  # it takes seconds
+        if judge.ready() and self.rng.random() < .15:  # it takes seconds
             judge.zdb(self.pool.home, self.pool.name)
         self.pool.import_()
         judge.compare(judge.manifest(self.pool.mnt), want, 'the tree')
@@ -222,7 +222,7 @@ def kill(lab, rng):
     fills.tree(pool.mnt, rng)
     pool.sync()
     want = judge.manifest(pool.mnt)
-    for verb, *words in KILLED * 3:
+    for verb, *words in KILLED * 2:
         options = [w for w in words if isinstance(w, str)]
         disks = [pool.vdevs[w] for w in words if not isinstance(w, str)]
         pool.pid()
@@ -239,7 +239,7 @@ def kill(lab, rng):
     pool.export()
     if judge.ready():
         judge.zdb(pool.home, pool.name)
-    return f'{happened} of {3 * len(KILLED)} had happened'
+    return f'{happened} of {2 * len(KILLED)} had happened'
 
 
 # ---- The reference's kernel

@@ -13,6 +13,7 @@ taken for whole.
 With --guest the reference has the last word on each pool; 'handover': it continues Tarn's scrub, and Tarn
 continues its own."""
 import json
+import mmap
 import os
 import random
 import re
@@ -39,16 +40,18 @@ def disks_of(layout):
     return sum(int(g.split(':')[1]) for g in layout.split())
 
 
-def noise(path, rng, start=FIRST, length=None):
-    """Labels stay as they are: it is the blocks that are to be found."""
-    with open(path, 'r+b') as f:
-        end = f.seek(0, 2) - (1 << 20)
-        f.seek(start)
-        left = end - start if length is None else length
-        while left > 0:
-            n = min(left, 4 << 20)
-            f.write(rng.randbytes(n))
-            left -= n
+def noise(path, rng):
+    """Labels stay as they are: it is the blocks that are to be found. Past the page cache, as the pool
+    writes: pages that are dirty when it does are an error to both."""
+    start, end = FIRST, os.path.getsize(path) - (1 << 20)
+    fd = os.open(path, os.O_WRONLY | os.O_DIRECT)
+    with mmap.mmap(-1, 4 << 20) as memory:
+        while start < end:
+            n = min(end - start, len(memory))
+            memory[:n] = rng.randbytes(n)
+            with memoryview(memory) as view, view[:n] as part:
+                start += os.pwrite(fd, part, start)
+    os.close(fd)
 
 
 def stats(pool):
@@ -259,7 +262,7 @@ def changes(lab, rng):
     pool.export()
     for turn in range(2):
         noise(pool.vdevs[turn], rng)
-        with stopped(rng.randrange(2, 7)):
+        with stopped(rng.randrange(6, 14)):
             pool.import_()
             zpool('scrub', pool.name)
             act = Changes(pool, rng)

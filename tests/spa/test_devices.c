@@ -122,10 +122,13 @@ static struct vdev *find(struct spa *spa, const char *name)
 static void describe(const struct vdev *v, char *out)
 {
     if (v->kind->leaf) {
-        sprintf(out + strlen(out), "%s", v->path ? strstr(v->path, "disk") + 4 : "?");
-        *strstr(out + strlen(out) - strlen(".img"), ".img") = '\0';
+        const char *number = v->path ? strstr(v->path, "disk") : NULL;
+        assert_non_null(number);
+        number += strlen("disk");
+        strncat(out, number, strcspn(number, "."));
     } else {
-        sprintf(out + strlen(out), "%s(", v->kind->type);
+        strcat(out, v->kind->type);
+        strcat(out, "(");
     }
     for (unsigned i = 0; i < v->children; i++) {
         assert_int_equal(v->child[i]->id, i);

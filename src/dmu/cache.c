@@ -15,8 +15,8 @@
 #define TRIM_WORTH    16 /* one eviction in so many steps */
 #define MEASURE_EVERY 256
 #define KEEP_SHARE    16 /* of the limit, one part in so many: unused buffers kept */
-#define WRITTEN_BYTES (64ll << 20) /* most that the lists WRITTEN keep, or: */
-#define WRITTEN_SHARE 8 /* ... of the limit, one part in so many */
+#define PASSED_BYTES (64ll << 20) /* most that the lists PASSED keep, or: */
+#define PASSED_SHARE 8 /* ... of the limit, one part in so many */
 #define LEAST_SHARE   2 /* of the limit, one part in so many: what others leave for clean items */
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER; /* pool->cache and refs */
@@ -77,8 +77,8 @@ void cache_put(struct cache *c)
 
 static void unlink_item(struct cache *c, struct cache_shard *s, struct cache_item *it)
 {
-    if (it->list == CACHE_WRITTEN)
-        atomic_fetch_sub_explicit(&c->written, it->bytes, memory_order_relaxed);
+    if (it->list == CACHE_PASSED)
+        atomic_fetch_sub_explicit(&c->passed, it->bytes, memory_order_relaxed);
     it->prev->next = it->next;
     it->next->prev = it->prev;
     s->bytes[it->list] -= it->bytes;
@@ -90,8 +90,8 @@ static void push_front(struct cache *c, struct cache_shard *s, struct cache_item
 {
     struct cache_item *head = &s->lists[list];
 
-    if (list == CACHE_WRITTEN)
-        atomic_fetch_add_explicit(&c->written, it->bytes, memory_order_relaxed);
+    if (list == CACHE_PASSED)
+        atomic_fetch_add_explicit(&c->passed, it->bytes, memory_order_relaxed);
     it->list = list;
     it->prev = head;
     it->next = head->next;
@@ -122,15 +122,15 @@ void cache_resize(struct cache *c, struct cache_item *it, uint32_t bytes)
         delta = (int64_t)bytes - it->bytes;
         it->bytes = bytes;
         s->bytes[it->list] += delta;
-        if (it->list == CACHE_WRITTEN)
-            atomic_fetch_add_explicit(&c->written, delta, memory_order_relaxed);
+        if (it->list == CACHE_PASSED)
+            atomic_fetch_add_explicit(&c->passed, delta, memory_order_relaxed);
     }
     atomic_fetch_add_explicit(&c->total, delta, memory_order_relaxed);
     if (delta > 0)
         atomic_fetch_add_explicit(&c->inserted, (uint64_t)delta, memory_order_relaxed);
 }
 
-void cache_written(struct cache *c, struct cache_item *it)
+void cache_passed(struct cache *c, struct cache_item *it)
 {
     struct cache_shard *s = shard_of(c, it);
 
@@ -138,7 +138,7 @@ void cache_written(struct cache *c, struct cache_item *it)
     if (it->list != CACHE_SMALL || atomic_load_explicit(&it->uses, memory_order_relaxed) > 1)
         return;
     unlink_item(c, s, it);
-    push_front(c, s, it, CACHE_WRITTEN);
+    push_front(c, s, it, CACHE_PASSED);
 }
 
 void cache_remove(struct cache *c, struct cache_item *it)
@@ -177,16 +177,16 @@ static bool over_limit(const struct cache *c)
     return total > fixed + limit / LEAST_SHARE;
 }
 
-static bool written_too_much(const struct cache *c)
+static bool passed_too_much(const struct cache *c)
 {
-    int64_t most = MIN(WRITTEN_BYTES, (int64_t)cache_limit(c) / WRITTEN_SHARE);
+    int64_t most = MIN(PASSED_BYTES, (int64_t)cache_limit(c) / PASSED_SHARE);
 
-    return atomic_load_explicit(&c->written, memory_order_relaxed) > most;
+    return atomic_load_explicit(&c->passed, memory_order_relaxed) > most;
 }
 
 static bool has_too_much(const struct cache *c)
 {
-    return written_too_much(c) || over_limit(c);
+    return passed_too_much(c) || over_limit(c);
 }
 
 /* What buffers take without being in use, beyond what comes on top of any limit. */
@@ -240,8 +240,8 @@ static enum cache_list choose_list(const struct cache *c, const struct cache_sha
 {
     bool small = !empty(s, CACHE_SMALL), main = !empty(s, CACHE_MAIN);
 
-    if (!empty(s, CACHE_WRITTEN) && failed != CACHE_WRITTEN)
-        return CACHE_WRITTEN;
+    if (!empty(s, CACHE_PASSED) && failed != CACHE_PASSED)
+        return CACHE_PASSED;
     if (!over_limit(c))
         return CACHE_NONE;
     if (small && main && failed != CACHE_NONE)

@@ -7,11 +7,11 @@
  * sets (pool_hold_memory), and gaps between small buffers.
  *
  * Three kinds of lists: SMALL takes file data on its first use, MAIN takes metadata and what was used
- * again after a while, WRITTEN takes file data that was written once and is on disk. Its writer's
- * kernel has a copy and nobody has asked us for it, so WRITTEN stays short: the next writer gets
- * the same memory, which is warm, instead of fresh pages. When the limit is reached SMALL is emptied first as long as it has more than
- * an eighth of the limit, so one pass over a big file pushes out nothing but itself (the kernel's
- * page cache keeps what it read). "Again" is counted in epochs, a clock that ticks as blocks come in:
+ * again after a while, PASSED takes file data that was passed on: written once and on disk now, or
+ * read once by a stream that has gone on. The kernel of who wrote or read it has a copy and nobody
+ * has asked us for it again, so PASSED stays short: what comes next gets the same memory, which is
+ * warm, instead of fresh pages. When the limit is reached SMALL is emptied first as long as it has
+ * more than an eighth of the limit, so one pass over a big file pushes out nothing but itself. "Again" is counted in epochs, a clock that ticks as blocks come in:
  * thirty reads of neighbouring bytes within one epoch are one use.
  *
  * Locks: each shard has one for its lists. It may be taken with a dnode's lock held. The evictor
@@ -29,7 +29,7 @@ struct neighbour_reader;
 struct pool;
 
 enum cache_kind { CACHE_DBUF, CACHE_DNODE };
-enum cache_list { CACHE_NONE, CACHE_WRITTEN, CACHE_SMALL, CACHE_MAIN, CACHE_LISTS };
+enum cache_list { CACHE_NONE, CACHE_PASSED, CACHE_SMALL, CACHE_MAIN, CACHE_LISTS };
 
 struct cache_item {
     struct cache_item *prev, *next; /* shard lock */
@@ -59,7 +59,7 @@ struct cache {
     unsigned refs;              /* object sets; cache.c's lock */
     _Atomic(struct neighbour_reader *) neighbours; /* NULL: it never read */
     _Atomic int64_t total;      /* bytes of the items and of what belongs to them: cache_charge */
-    _Atomic int64_t written;    /* bytes in the lists WRITTEN */
+    _Atomic int64_t passed;     /* bytes in the lists PASSED */
     _Atomic int64_t gaps;       /* bytes that no buffer uses and that cannot be given back */
     _Atomic int64_t retry_at;   /* bytes: below that, looking for something to evict is not worth it */
     _Atomic uint64_t inserted;  /* bytes, for the epoch */
@@ -73,9 +73,9 @@ void cache_put(struct cache *c);
 
 void cache_insert(struct cache *c, struct cache_item *it, enum cache_list list, uint32_t bytes);
 void cache_resize(struct cache *c, struct cache_item *it, uint32_t bytes);
-/* A block of file data that is not a file's last (of which the kernel has no whole copy) has been
- * written to disk. */
-void cache_written(struct cache *c, struct cache_item *it);
+/* A block of file data has been written to disk, or a stream of reads has left it behind. Not for a
+ * file's last block, of which the kernel has no whole copy. */
+void cache_passed(struct cache *c, struct cache_item *it);
 void cache_remove(struct cache *c, struct cache_item *it);
 /* Counts memory that comes and goes with items without being theirs (records of changes). */
 static inline void cache_charge(struct cache *c, int64_t delta)

@@ -1,6 +1,7 @@
 /*
  * Reading ahead. A dnode remembers a few streams of sequential reads. The second read in sequence
- * starts one, each further one doubles how far ahead it reads, up to AHEAD_MAX bytes.
+ * starts one, each further one doubles how far ahead it reads, up to AHEAD_MAX bytes. What a stream
+ * has left behind is of no more use than what was written (cache_passed).
  */
 #include <stdlib.h>
 
@@ -10,10 +11,13 @@
 #define STREAMS   4
 #define AHEAD_MAX (8u << 20)
 #define AHEAD_MIN_BLOCKS 4
+#define AT_ONCE_SHARE 4          /* of the distance, one part in so many is asked for at once, at least */
+#define BEHIND_BYTES (1u << 20) /* reads of one stream overtake each other by less */
 
 struct stream {
     uint64_t next;     /* block expected to be read next */
     uint64_t ahead;    /* first block not yet asked for */
+    uint64_t behind;   /* first block not yet left behind */
     uint64_t distance; /* blocks */
     uint64_t used;     /* clock */
 };
@@ -39,8 +43,20 @@ static struct stream *find_stream(struct prefetch *p, uint64_t first)
         if (s->used < oldest->used)
             oldest = s;
     }
-    *oldest = (struct stream){.next = first, .ahead = first};
+    *oldest = (struct stream){.next = first, .ahead = first, .behind = first};
     return oldest;
+}
+
+/* With the lock: the blocks that the stream has left behind. */
+static void leave_behind(struct dnode *dn, struct stream *s)
+{
+    uint64_t lag = BEHIND_BYTES / dn->block_size + 1;
+
+    for (; s->behind + lag < s->next; s->behind++) {
+        struct dbuf *db = dbuf_find(dn, 0, s->behind);
+        if (db && db->state == DBUF_CACHED && !db->dirty)
+            cache_passed(dn->os->cache, &db->item);
+    }
 }
 
 /* With the lock: notes the read; the blocks to read ahead are [*from, *to). */
@@ -59,9 +75,12 @@ static void advance(struct dnode *dn, uint64_t first, uint64_t last, uint64_t *f
     s->next = last + 1;
     if (fresh)
         return;
+    leave_behind(dn, s);
     s->distance = MIN(MAX(s->distance * 2, (uint64_t)AHEAD_MIN_BLOCKS), most);
     *from = MAX(s->ahead, last + 1);
     *to = MIN(last + 1 + s->distance, dn->max_blkid + 1);
+    if (*to <= dn->max_blkid && *to - MIN(*from, *to) < s->distance / AT_ONCE_SHARE)
+        *to = *from;
 }
 
 /* Is the block's parent in memory? If not, it is asked for. */

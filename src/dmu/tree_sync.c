@@ -300,7 +300,7 @@ void tree_release_leaves(struct dnode_sync *ds, struct leaf *v, size_t n)
             struct dbuf *db = v[k].dirty->db;
             dirty_release(v[k].dirty);
             if (!db->dirty && db->blkid < ds->dn->max_blkid)
-                cache_written(ds->dn->os->cache, &db->item);
+                cache_passed(ds->dn->os->cache, &db->item);
         }
     }
 }

@@ -123,7 +123,9 @@ struct reaper {
     pthread_cond_t work, done;
     struct znode *first, *last; /* each holds a reference */
     size_t queued;
+    unsigned hurry;             /* threads that wait for it to be done */
     bool running, busy, stop;
+    bool gathering;             /* it looks at the queue soon, unasked */
     pthread_t thread;
     bool joinable;
 };

@@ -17,6 +17,8 @@
 #include "util/threads.h"
 
 #define LINGER_SECONDS 2
+#define GATHER_MS      4    /* after work: what comes meanwhile wakes nobody */
+#define GATHER_MOST    1024 /* files; so many do */
 #define QUEUE_MAX      4096        /* more, and those who unlink wait */
 #define FREE_BLOCKS    (64u << 10) /* data blocks freed in one transaction */
 #define FREED_MEMORY   64          /* bytes that the txg needs for each freed block at most */
@@ -152,12 +154,29 @@ static struct znode *take(struct reaper *r)
     return zn;
 }
 
+static struct timespec in_ms(uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t ns = (uint64_t)t.tv_nsec + ms * 1000000;
+    return (struct timespec){t.tv_sec + (time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+/* Files go in crowds (rm -r), and waking us for each would cost its remover more than the removing. */
+static void gather(struct reaper *r)
+{
+    struct timespec until = in_ms(GATHER_MS);
+    r->gathering = true;
+    while (!r->stop && r->hurry == 0 && r->queued < GATHER_MOST)
+        if (pthread_cond_timedwait(&r->work, &r->lock, &until) == ETIMEDOUT)
+            break;
+    r->gathering = false;
+}
+
 /* False: nothing came for a while, or it is time to stop. */
 static bool wait_for_work(struct reaper *r)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LINGER_SECONDS;
+    struct timespec until = in_ms(LINGER_SECONDS * 1000);
     while (!r->first && !r->stop)
         if (pthread_cond_timedwait(&r->work, &r->lock, &until) == ETIMEDOUT)
             break;
@@ -178,6 +197,8 @@ static void *run(void *arg)
         r->busy = false;
         if (r->queued % 256 == 0)
             pthread_cond_broadcast(&r->done);
+        if (!r->first)
+            gather(r);
     }
     r->running = false;
     pthread_cond_broadcast(&r->done);
@@ -208,7 +229,8 @@ void reaper_push(struct znode *zn)
     r->last = zn;
     r->queued++;
     start(zn->fs); /* if that fails the next one, or reaper_stop, takes care of it */
-    pthread_cond_signal(&r->work);
+    if (!r->gathering || r->queued >= GATHER_MOST)
+        pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -225,8 +247,11 @@ void reaper_wait(struct fs *fs)
 {
     struct reaper *r = &fs->reaper;
     pthread_mutex_lock(&r->lock);
+    r->hurry++;
+    pthread_cond_signal(&r->work);
     while (r->running && (r->first || r->busy))
         pthread_cond_wait(&r->done, &r->lock);
+    r->hurry--;
     pthread_mutex_unlock(&r->lock);
 }
 

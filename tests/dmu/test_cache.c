@@ -58,13 +58,43 @@ static void written_once(void **state)
         kept += in_memory(dn, i);
     assert_in_range(kept, 1, BLOCKS / 2 + 1); /* 16 MB of 32 */
     assert_true(in_memory(dn, BLOCKS - 1));
-    for (uint64_t i = 0; i < BLOCKS; i++) {
+    for (uint64_t i = BLOCKS; i-- > 0;) {
         data[0] = (unsigned char)i;
         assert_int_equal(dnode_read(dn, i * BS, back, BS), 0);
         assert_memory_equal(back, data, BS);
     }
     for (uint64_t i = 0; i < BLOCKS; i++) /* what somebody asked for stays */
         assert_true(in_memory(dn, i));
+    dnode_rele(dn);
+    dmu_pool_free(&p);
+}
+
+/* A stream of reads keeps no more of what it has left behind, and what was in use before. */
+static void read_once(void **state)
+{
+    static unsigned char data[BS], back[BS];
+    struct dmu_pool p;
+    unsigned kept = 0;
+
+    begin(&p);
+    struct dnode *dn = new_file(&p, BS);
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        struct tx tx = open_tx(&p);
+        data[0] = (unsigned char)i;
+        assert_int_equal(dnode_write(dn, i * BS, data, BS, &tx), 0);
+    }
+    sync_now(&p);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint64_t i = 0; i < BLOCKS; i++) {
+            data[0] = (unsigned char)i;
+            assert_int_equal(dnode_read(dn, i * BS, back, BS), 0);
+            assert_memory_equal(back, data, BS);
+        }
+    }
+    for (uint64_t i = 0; i < BLOCKS; i++)
+        kept += in_memory(dn, i);
+    assert_in_range(kept, 1, BLOCKS * 3 / 4);
+    assert_true(in_memory(dn, BLOCKS - 1));
     dnode_rele(dn);
     dmu_pool_free(&p);
 }
@@ -144,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_once),
+        cmocka_unit_test(read_once),
         cmocka_unit_test(small_files),
         cmocka_unit_test(grows_in_place),
     };

@@ -164,6 +164,9 @@ class Trial:
         self.same()
         pool.export()
         self.back(others)
+        pool.import_() # they lack what that import wrote
+        zpool('wait', '-t', 'resilver', pool.name, timeout=200)
+        pool.export()
         return f'{given} bytes'
 
 

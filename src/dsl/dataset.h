@@ -33,6 +33,9 @@ bool dataset_is_snapshot(const struct dataset *ds);
 /* An owner (a mount, a volume, a receive) excludes other owners and destruction: -EBUSY. */
 int dataset_own(struct dataset *ds, const void *who);
 void dataset_disown(struct dataset *ds, const void *who);
+/* Somebody reads it for long: excludes destruction only, any number of times. -ENOENT: it is gone. */
+int dataset_pin(struct dataset *ds);
+void dataset_unpin(struct dataset *ds);
 
 /* The object set, opened on first use; it belongs to the dataset. Writes go through dataset_tx_begin. */
 int dataset_objset(struct dataset *ds, struct objset **out);

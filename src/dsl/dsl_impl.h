@@ -122,6 +122,7 @@ struct dataset {
     char *snapname;                /* NULL for heads */
     uint64_t w[DS_WORDS];
     const void *owner;             /* dsl->cache_lock */
+    unsigned pins;                 /* dsl->cache_lock */
     pthread_mutex_t open_lock;     /* os while it is being opened */
     struct objset *_Atomic os;
     unsigned features_known;       /* sync thread: features is valid */
@@ -311,7 +312,7 @@ static inline void cleanup_objset(struct objset **os)
     objset_close(*os);
 }
 int ds_zap_get(struct dataset *ds, const char *key, uint64_t *value);
-bool ds_busy(struct dataset *ds); /* owned */
+bool ds_busy(struct dataset *ds); /* owned or pinned */
 /* Last snapshot or origin of a head has been changed: account anew. */
 void ds_acct_reset(struct dataset *ds);
 

@@ -170,7 +170,7 @@ static int add_property(struct listing *l, struct dataset *ds, const char *name,
         return add_mounted(l, ds, into), 0;
     struct owner_property owner;
     if (owner_property_parse(name, &owner))
-        return filesystem ? add_owner_property(ds, name, &owner, into) : 0;
+        return filesystem && owner_property_visible(l->c, ds, &owner) ? add_owner_property(ds, name, &owner, into) : 0;
     if (strncmp(name, "written@", 8) == 0 || strncmp(name, "written#", 8) == 0) {
         int rc = add_written(ds, name, into);
         return rc == -ENOENT ? 0 : rc;

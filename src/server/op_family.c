@@ -53,8 +53,11 @@ int op_zfs_clone(struct call *c)
         rc = permission_need_new(c, name);
     if (rc == 0)
         rc = permission_need_props(c, name, props);
-    if (rc == 0 && json_flag(c->args, "parents"))
+    if (rc == 0 && json_flag(c->args, "parents")) {
         rc = create_parents(c, name);
+        if (rc == 0)
+            rc = permission_need_props(c, name, props);
+    }
     if (rc == 0)
         rc = dataset_clone(dsl_of(c), origin, name, props, c->uid);
     if (rc == 0)

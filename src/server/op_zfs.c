@@ -123,17 +123,20 @@ static bool exists(struct call *c, const char *name)
     return true;
 }
 
-/* Without properties. */
+/* Without properties. Each is asked for where it is made, and the dataset itself then, too. */
 int create_parents(struct call *c, const char *name)
 {
     char part[DATASET_NAME_MAX];
     int rc = 0;
     for (const char *slash = strchr(name, '/'); slash && rc == 0; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
-        if (!exists(c, part))
+        if (exists(c, part))
+            continue;
+        rc = permission_need_new(c, part);
+        if (rc == 0)
             rc = create_one(c, part, NULL);
     }
-    return rc;
+    return rc ? rc : permission_need_new(c, name); /* what was given may end above the new parent */
 }
 
 static int check_new_name(const char *name)
@@ -170,6 +173,8 @@ static int op_create(struct call *c)
         return rc;
     if (parents)
         rc = create_parents(c, name);
+    if (rc == 0 && parents)
+        rc = permission_need_props(c, name, props);
     return rc ? rc : create_one(c, name, props);
 }
 
@@ -416,6 +421,6 @@ const struct operation zfs_operations[] = {
     {"zfs.release", OP_DELEGATED, op_zfs_release},
     {"zfs.holds", OP_READ, op_zfs_holds},
     {"zfs.bookmark", OP_DELEGATED, op_zfs_bookmark},
-    {"zfs.diff", OP_DELEGATED, op_zfs_diff},
+    {"zfs.diff", OP_DELEGATED | OP_BESIDE, op_zfs_diff},
     {NULL, 0, NULL},
 };

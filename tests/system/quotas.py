@@ -135,6 +135,11 @@ def project_command(pool):
     project(0, [f'{d}/1\0'], '-c', '-0', '-r', d)
     project(0, [], '-C', '-r', d)
     project(0, [f'    0 - {d}', f'    0 - {d}/1', f'    0 - {d}/e'], d)
+    os.mkdir(f'{top}/other')
+    os.symlink(f'{top}/other', f'{d}/e/out')
+    project(0, [], '-r', '-s', '-p', '8', d)
+    project(0, [f'    0 - {top}/other'], '-d', f'{top}/other')
+    project(0, [], '-C', '-r', d)
     project(255, [], f'{d}/none', err='failed to stat')
     project(255, [], f'{d}/fifo', err='only support project quota on regular file or directory')
     for argv, err in ((('-p', '-1', d), 'invalid project ID'), (('-p', '4294967295', d), 'invalid project ID'),

@@ -47,6 +47,7 @@ struct selection {
     const char *otherwise;     /* types without -t: "filesystem,volume" */
     bool user;                 /* user properties too */
     bool names_only;           /* of snapshots nothing but the name, in no order */
+    bool ordered;              /* with names_only: and the txg of its creation, in that order */
     struct json_object *props; /* array; borrowed */
 };
 /* Fills the report with a row per dataset, sorted by name, each once. argc 0: all pools. 0, 1 or 2.

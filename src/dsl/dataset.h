@@ -86,10 +86,11 @@ typedef int dataset_each_fn(void *arg, struct dataset *ds);
 int dataset_each(struct dsl *dsl, const char *name, int depth, bool snapshots, dataset_each_fn *fn,
                  void *arg);
 
-/* Calls fn for the name (behind the '@') of each snapshot of a file system or volume, in no order, until it
- * returns non-zero. Reads the blocks of the map of names, each once, and nothing else. */
-typedef int dataset_name_fn(void *arg, const char *name);
-int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *arg);
+/* Calls fn for the name (behind the '@') of each snapshot of a file system or volume until it returns
+ * non-zero. Reads the blocks of the map of names, each once, and nothing else: txg is 0, the order any. When
+ * ordered, also the txgs of their creation, and they come in that order. */
+typedef int dataset_name_fn(void *arg, const char *name, uint64_t txg);
+int dataset_each_snapshot_name(struct dataset *head, bool ordered, dataset_name_fn *fn, void *arg);
 
 /* ---- Operations (each is a task; see dsl.h) ---- */
 

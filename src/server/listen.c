@@ -35,7 +35,7 @@ int call_row(struct call *c, struct json_object *row)
 {
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "row", row);
-    return wire_send(c->wire, o);
+    return wire_queue(c->wire, o);
 }
 
 static const struct operation *find_operation(const char *name)

@@ -99,17 +99,19 @@ int dataset_each_snapshot_name(struct dataset *head, bool ordered, dataset_name_
 int dataset_create(struct dsl *dsl, const char *name, const struct nvlist *props, uint32_t uid,
                    uint32_t gid);
 int dataset_destroy(struct dsl *dsl, const char *name); /* -EBUSY owned, -EEXIST has children */
-/* All or none; props (may be NULL) as for dataset_create(), user properties only. */
-int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props);
+/* All or none; props (may be NULL) as for dataset_create(), user properties only. Limits of their number
+ * bind all but uid 0, who might change them: here and wherever a uid is given. */
+int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props,
+                     uint32_t uid);
 /* One that goes when the tag is removed (dataset_userref_remove), or when the pool is opened for writing
  * again: what a crash leaves is cleaned up. */
 int dataset_snapshot_temporary(struct dsl *dsl, const char *name, const char *tag);
 /* Makes a file system or volume of a snapshot; props as for dataset_create(); uid is who makes it. */
 int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props,
                   uint32_t uid);
-int dataset_promote(struct dsl *dsl, const char *name);
+int dataset_promote(struct dsl *dsl, const char *name, uint32_t uid);
 /* Of a file system or volume with all that is below it. */
-int dataset_rename(struct dsl *dsl, const char *from, const char *to);
+int dataset_rename(struct dsl *dsl, const char *from, const char *to, uint32_t uid);
 /* fs@from becomes fs@to, in fs and (recursive) in all descendants that have it. */
 int dataset_snapshot_rename(struct dsl *dsl, const char *fs, const char *from, const char *to,
                             bool recursive);

@@ -57,17 +57,39 @@ int props_encoded(struct call *c, struct nvlist **out)
     return rc ? rc : prop_encode(texts, out);
 }
 
-/* With what the mounts had to say. */
+/* Together with what there was to say before, and what the mounts had to say. */
 void put_warning(struct call *c, char *warning)
 {
+    char *all = NULL;
     pthread_mutex_lock(&c->s->lock);
-    CLEANUP_FREE char *mounts = STEAL(c->s->warning), *both = NULL;
+    CLEANUP_FREE char *mounts = STEAL(c->s->warning);
     pthread_mutex_unlock(&c->s->lock);
-    if (mounts && warning && asprintf(&both, "%s\n%s", warning, mounts) < 0)
-        both = NULL;
-    if (mounts || warning)
-        put_text(c->ok, "warning", both ? both : warning ? warning : mounts);
+    const char *parts[] = {json_text(c->ok, "warning", NULL), warning, mounts};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i])
+            warning_add(&all, "%s", parts[i]);
+    if (all)
+        put_text(c->ok, "warning", all);
+    free(all);
     free(warning);
+}
+
+/* What is kept and does nothing yet. */
+void warn_of_kept(struct call *c, const struct nvlist *props)
+{
+    char *warning = NULL;
+    for (const struct nvpair *p = nvlist_first(props); p; p = nvlist_after(props, p)) {
+        const struct prop_info *info = prop_info(nvpair_name(p));
+        if (!info || !(info->flags & PROP_KEPT))
+            continue;
+        bool is_default = nvpair_type(p) == NV_STRING
+                              ? strcmp(nvpair_string(p, 0), info->string) == 0
+                              : nvpair_uint64(p, 0) == info->number;
+        if (!is_default)
+            warning_add(&warning, "property '%s' is kept, but has no effect in this version",
+                        info->name);
+    }
+    put_warning(c, warning);
 }
 
 /* ---- create ---- */
@@ -175,7 +197,11 @@ static int op_create(struct call *c)
         rc = create_parents(c, name);
     if (rc == 0 && parents)
         rc = permission_need_props(c, name, props);
-    return rc ? rc : create_one(c, name, props);
+    if (rc == 0)
+        rc = create_one(c, name, props);
+    if (rc == 0)
+        warn_of_kept(c, props);
+    return rc;
 }
 
 /* ---- set and inherit ---- */
@@ -231,6 +257,9 @@ static int set_props(struct call *c, const char *name, const struct nvlist *prop
     snprintf(why, sizeof why, "%s", err_text(rc));
     moves_end(moves, rc == 0, &warning);
     put_warning(c, warning);
+    CLEANUP_NVLIST struct nvlist *encoded = NULL;
+    if (rc == 0 && prop_encode(props, &encoded) == 0)
+        warn_of_kept(c, encoded);
     return rc ? err_set(-rc, "%s", why) : 0;
 }
 
@@ -359,7 +388,7 @@ static int take_snapshots(struct call *c, const struct names *l, const struct nv
         return rc;
     for (size_t i = 0; i < l->n; i++)
         list[i] = l->name[i];
-    rc = dataset_snapshot(dsl_of(c), list, l->n, props);
+    rc = dataset_snapshot(dsl_of(c), list, l->n, props, c->uid);
     if (rc == -EXDEV)
         rc = err_set(EXDEV, "cannot create snapshots : multiple snapshots of same fs not allowed\n"
                             "no snapshots were created");

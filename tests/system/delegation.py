@@ -150,7 +150,9 @@ def only_his_own_taken_back(t, u):
     if zfs('allow', f'{t}/u').out != before:
         raise Failure('something was taken')
     u.may('unallow', 'nobody', 'create', f'{t}/u')
+    zfs('allow', 'nobody', 'create', f'{t}/u/below')
     u.may('unallow', 'nobody', f'{t}/u')
+    u.may_not('unallow', 'nobody', f'{t}/u/below') # he may not give there any more
     if 'nobody' in zfs('allow', f'{t}/u').out:
         raise Failure('he still has something')
 
@@ -180,6 +182,53 @@ def who_uses_what(t, u):
         if r.returncode != 1 or r.stdout != f"History for '{t}':\n" or \
            r.stderr != f"cannot show history for pool '{t}': {DENIED}\n":
             raise Failure(f'history: {r.returncode} {r.stdout}{r.stderr}')
+
+
+def limits(t, u):
+    """Numbers of file systems and snapshots are counted from the first limit on, and bind who is not root;
+    the figures and sentences are the reference's."""
+    top = f'{t}/n'
+    def counts(*names):
+        out = zfs('get', '-H', '-o', 'value', 'filesystem_count,snapshot_count', *names).out.split()
+        return list(zip(out[::2], out[1::2]))
+    def is_now(*want):
+        if counts(*[f'{top}{name}' for name, _, _ in want]) != [(f, s) for _, f, s in want]:
+            raise Failure(f'{counts(*[top + name for name, _, _ in want])} instead of {want}')
+    zfs('create', '-p', f'{top}/x')
+    zfs('snapshot', f'{top}/x@0')
+    is_now(('', 'none', 'none'))
+    zfs('set', 'filesystem_limit=2', 'snapshot_limit=2', top)
+    is_now(('', '1', '1'), ('/x', '0', '1'))
+    for name in ('r1', 'r2', 'r3'):
+        zfs('create', f'{top}/{name}') # root might change the limit anyway
+    zfs('snapshot', '-r', f'{top}@r')
+    is_now(('', '4', '6'), ('/r3', '0', '1'))
+    zfs('allow', 'nobody', 'create,mount,snapshot,clone,rename,promote', t)
+    full = 'out of space'
+    u.may_not('create', f'{top}/u', says=full)
+    u.may_not('snapshot', f'{top}@u', says=f"cannot create snapshot '{top}@u': {full}")
+    u.may_not('clone', f'{top}/x@0', f'{top}/c', says=full)
+    zfs('create', '-p', f'{t}/moved/y/z')
+    zfs('snapshot', '-r', f'{t}/moved@m')
+    u.may_not('rename', '-u', f'{t}/moved', f'{top}/moved', says=full)
+    zfs('rename', f'{t}/moved', f'{top}/moved')
+    is_now(('', '7', '9'), ('/moved', '2', '3'), ('/moved/y/z', '0', '1'))
+    zfs('rename', f'{top}/moved/y', f'{t}/y')
+    is_now(('', '5', '7'), ('/moved', '0', '1'))
+    zfs('destroy', '-r', f'{t}/y')
+    zfs('set', 'filesystem_limit=6', 'snapshot_limit=9', top)
+    u.may('create', f'{top}/u')
+    u.may_not('create', f'{top}/u2', says=full)
+    u.may_not('snapshot', '-r', f'{top}@all', says=full) # seven at once, two may be
+    u.may('snapshot', f'{top}@a', f'{top}/u@a')
+    u.may_not('snapshot', f'{top}/x@a', says=full)
+    zfs('set', 'filesystem_limit=none', top)
+    u.may('create', f'{top}/u2')
+    is_now(('', '7', '9'))
+    zfs('destroy', f'{top}/u2')
+    zfs('destroy', f'{top}@a')
+    is_now(('', '6', '8'))
+    zfs('unallow', 'nobody', t)
 
 
 def links_of_others(t, u, lab):
@@ -264,10 +313,10 @@ def main():
     with Lab('delegation') as lab:
         pool, u = lab.pool('deleg'), User(lab)
         t = pool.name
-        for name in ('a', 'a/b', 'g', 'g/below', 's', 'm', 'off', 'l', 'u', 'w'):
+        for name in ('a', 'a/b', 'g', 'g/below', 's', 'm', 'off', 'l', 'u', 'u/below', 'w'):
             zfs('create', f'{t}/{name}')
         for function in (nothing_given, of_the_pool_itself, given, groups_and_everyone, sets, makers, switched_off,
-                         parents_one_by_one, only_his_own_taken_back, who_uses_what):
+                         parents_one_by_one, only_his_own_taken_back, who_uses_what, limits):
             report.check(function.__name__, function, t, u)
         report.check('links_of_others', links_of_others, t, u, lab)
         report.check('survives', survives, t, u, pool)

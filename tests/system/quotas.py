@@ -98,6 +98,24 @@ def projects(pool):
     equal(rows, ['0\t0\t2', '77\t3145728\t2'], 'projectspace')
 
 
+@test
+def kept_properties(pool):
+    """What has no effect yet is kept and said so; the default is nothing to talk about."""
+    name = f'{pool.name}/kept'
+    zfs('create', '-o', 'logbias=throughput', name)
+    for prop, value, default in (('sharenfs', 'on', 'off'), ('aclmode', 'passthrough', 'discard'),
+                                 ('primarycache', 'metadata', 'all'), ('dedup', 'on', 'off'), ('sync', 'disabled', 'standard'),
+                                 ('special_small_blocks', '8K', '0'), ('context', 'a:b:c:d', 'none')):
+        said = zfs('set', f'{prop}={value}', name).err
+        equal(said, f"property '{prop}' is kept, but has no effect in this version\n", prop)
+        equal(zfs('get', '-H', '-o', 'value,source', prop, name).out, f'{value}\tlocal\n', prop)
+        equal(zfs('set', f'{prop}={default}', name).err, '', prop)
+    equal(zfs('get', '-H', '-o', 'value,source', 'logbias', name).out, 'throughput\tlocal\n', 'logbias')
+    zfs('snapshot', f'{name}@s')
+    r = zfs('clone', '-o', 'sharesmb=on', f'{name}@s', f'{name}2')
+    equal(r.err, "property 'sharesmb' is kept, but has no effect in this version\n", 'clone')
+
+
 def project(status, want, *argv, err=''):
     r = zfs('project', *argv, check=False)
     got = sorted(r.out.splitlines())

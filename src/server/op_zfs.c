@@ -241,7 +241,7 @@ static int set_owner_quotas(struct call *c, const char *name, const struct owner
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = owner_quota_set(c->s, name, &q[i]);
-    return rc;
+    return rc || n == 0 ? rc : spa_sync_now(c->s->spa); /* durable, as other properties are */
 }
 
 static int set_props(struct call *c, const char *name, const struct nvlist *props)

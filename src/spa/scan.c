@@ -344,8 +344,10 @@ static int finish(struct scan *s, struct tx *tx)
 static int start_resilver(struct scan *s, const struct lack *l, struct tx *tx)
 {
     int rc = scan_active(s) ? end(s, SPA_SCAN_CANCELED, "scan aborted, restarting", tx) : 0;
+    /* To the end of the sets, which is not in them: at the end of a scan that it continues, the reference
+     * takes only what lies before the scan's last txg out of them. */
     if (rc == 0)
-        begin(s, SPA_SCAN_RESILVER, l->first > 0 ? l->first - 1 : 0, l->last, tx);
+        begin(s, SPA_SCAN_RESILVER, l->first > 0 ? l->first - 1 : 0, l->last + 1, tx);
     return rc;
 }
 

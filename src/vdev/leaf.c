@@ -53,10 +53,14 @@ uint64_t leaf_data_size(const struct vdev *leaf)
     return leaf->psize - VDEV_LABEL_TOTAL;
 }
 
+/* A request that fails is sent a second time: buses are reset, cables move. What fails twice is an
+ * error. */
 static int read_device(struct vdev *v, uint64_t offset, void *data, size_t size)
 {
     int rc = device_read(v->device, offset + VDEV_LABEL_START, data, size);
 
+    if (rc)
+        rc = device_read(v->device, offset + VDEV_LABEL_START, data, size);
     if (rc == 0)
         return 0;
     count(&v->stats.read_errors, 1);
@@ -93,6 +97,11 @@ void leaf_finish(struct vdev_io *io, int rc)
 
     if (io->write)
         leaf_ahead_forget(leaf_queue_ahead(v), io->offset, io->size);
+    if (rc && !io->retried) {
+        io->retried = true;
+        leaf_queue_submit(v, io);
+        return;
+    }
     if (rc && io->write && !io->repair) {
         if (vdev_redundant(v))
             vdev_missed(v, io->birth, io->birth + 1);
@@ -115,6 +124,7 @@ static void leaf_submit(struct vdev *v, struct vdev_io *io)
     }
     count_io(v, io->write, io->size);
     io->leaf = v;
+    io->retried = false;
     leaf_queue_submit(v, io);
 }
 

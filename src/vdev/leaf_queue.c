@@ -140,6 +140,8 @@ static bool aligned(const struct vdev_io *io)
 /* May this one go with the others? */
 static bool fits(const struct run *r, const struct vdev_io *io)
 {
+    if (r->first->retried || io->retried)
+        return false; /* one bad sector must not take its neighbours along */
     if (r->vector)
         return aligned(io) && r->size + io->size <= VECTOR_MAX && r->count < DEVICE_IOV_MAX;
     return io->write && io->size <= COPY_PART && r->first->size <= COPY_PART &&

@@ -42,6 +42,7 @@ struct vdev_io {
     size_t size;          /* bytes, multiple of 1 << ashift */
     void *data;
     uint64_t birth;       /* physical birth txg of the block: which copies can have it */
+    bool retried;         /* the leaf's: it failed once and was sent again, alone */
     bool repair;          /* a write of what is on the other devices already: failing, nothing more is lost */
     void (*done)(struct vdev_io *io, int rc);
     void *arg;

@@ -253,7 +253,7 @@ look() { # pool, whether something is to be resilvered, state
     n=$((n + 1)); [ $n -lt 100 ] || { echo "@@ $P"; zpool status $P; return; }
     sleep 1
   done
-  zpool wait -t resilver,replace $P
+  timeout 120 zpool wait -t resilver,replace $P
   timeout 200 zpool scrub -w $P
   zpool status $P | grep -q "state: $3" || { echo "@@ $P is not $3"; zpool status $P; }
   zpool status $P | grep -q 'scrub repaired 0B .* with 0 errors' || { echo "@@ $P"; zpool status -v $P; }

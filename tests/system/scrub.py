@@ -10,8 +10,8 @@ and that is killed and taken up again: it misses nothing. resumed: the same for 
 commands say. lost: damage on all sides is counted, named, and stays so; the devices that come back to it are not
 taken for whole.
 
-With --guest the reference has the last word on each pool; 'handover': it continues Tarn's scrub, and Tarn
-continues its own."""
+With --guest the reference has the last word on each pool; 'handover' and 'handover2': it continues Tarn's scrub
+and resilver, and Tarn continues its own."""
 import json
 import mmap
 import os
@@ -164,6 +164,9 @@ class Trial:
         self.same()
         pool.export()
         self.back(others)
+        pool.import_() # they lack what that import wrote
+        zpool('wait', '-t', 'resilver', pool.name, timeout=200)
+        pool.export()
         return f'{given} bytes'
 
 
@@ -485,6 +488,64 @@ def handover(lab, rng):
     judge.verdict(pool)
 
 
+HANDOVER2 = r'''
+P=%s
+SCAN=/sys/module/zfs/parameters/zfs_scan_suspend_progress
+MIN=/sys/module/zfs/parameters/zfs_resilver_min_time_ms
+echo 1 > /sys/module/zfs/parameters/zfs_scan_legacy
+zpool import -d /share/$P -N $P || echo "@@ import"
+timeout 200 zpool wait -t resilver $P
+zpool status $P | grep 'resilvered .*[KM] in .* with 0 errors' || { echo "@@ went on"; zpool status -v $P; }
+timeout 200 zpool scrub -w $P
+zpool status $P | grep 'scrub repaired 0B .* with 0 errors' || { echo "@@ whole"; zpool status -v $P; }
+zpool history -i $P | grep 'scan '
+zpool offline $P /share/$P/disk1.img
+zfs create -o mountpoint=/tmp/new $P/new || echo "@@ create"
+dd if=/dev/urandom of=/tmp/new/large bs=1M count=30 2>&1
+zpool sync $P
+echo 1 > $SCAN; echo 20 > $MIN
+zpool online $P /share/$P/disk1.img
+for i in 1 2 3; do echo 0 > $SCAN; zpool sync $P; echo 1 > $SCAN; zpool sync $P; done
+zpool status $P | grep 'resilver in progress' || { echo "@@ in progress"; zpool status $P; }
+zpool export $P || echo "@@ export"
+'''
+
+
+def handover2(lab, rng):
+    pool = lab.pool('handover2', ['256M'] * 2, create=False)
+    pool.create(['-O', 'compression=off', '-O', 'recordsize=4k'], 'mirror:2')
+    pool.export()
+    away = hide(lab, pool.vdevs[1])
+    pool.import_()
+    datasets(pool, rng)
+    fills.big(pool.mnt, rng, 40)
+    pool.export()
+    os.rename(away, pool.vdevs[1])
+    with stopped(300):
+        pool.import_()
+        for _ in range(6):
+            pool.sync()
+        if 'resilver in progress' not in scan_line(pool):
+            raise Failure(scan_line(pool))
+        pool.export()
+    console = judge.guest(lab.dir, HANDOVER2 % pool.name, timeout=400)
+    print(console)
+    if '@@' in console:
+        raise Failure(console)
+    with stopped(0):
+        pool.import_()
+        print(scan_line(pool), stats(pool))
+        if 'resilver in progress' not in scan_line(pool):
+            raise Failure(scan_line(pool))
+        pool.export()
+    pool.import_()
+    zpool('wait', '-t', 'resilver', pool.name)
+    want_line(pool, r'resilvered [\d.]+[KM] in \d\d:\d\d:\d\d with 0 errors')
+    clean(pool)
+    pool.export()
+    judge.verdict(pool)
+
+
 def main():
     need_root()
     need_program()
@@ -492,8 +553,9 @@ def main():
     if guest:
         judge.need_judge()
     others = {'changes': changes, 'resumed': resumed, 'words': words, 'lost': lost}
+    handovers = {'handover': handover, 'handover2': handover2}
     names = [a for a in sys.argv[1:] if a[0] != '-']
-    names = names or [*(LAYOUTS if guest else SHORT), *others, 'handover']
+    names = names or [*(LAYOUTS if guest else SHORT), *others, *handovers]
     rng, report = random.Random(seed()), Report()
     with Lab('scrub') as lab:
         for name in [n for n in names if n in LAYOUTS]:
@@ -508,8 +570,8 @@ def main():
                                       timeout=120 + 60 * len(lab.pools))
                 if '@@' in console:
                     report.fail('the reference finds nothing', console)
-            if 'handover' in names:
-                report.check('handover', handover, lab, rng)
+            for name in [n for n in names if n in handovers]:
+                report.check(name, handovers[name], lab, rng)
     report.finish()
 
 

@@ -28,6 +28,7 @@ int zfs_allow(int argc, char **argv);
 int zfs_unallow(int argc, char **argv);
 int zfs_project(int argc, char **argv);
 int zfs_bookmark(int argc, char **argv);
+int zfs_upgrade(int argc, char **argv);
 int zfs_userspace(int argc, char **argv);
 int zfs_groupspace(int argc, char **argv);
 int zfs_projectspace(int argc, char **argv);

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'lib'))
 from bench import ZfsFuse  # takes --build too
-from lab import Failure, Lab, need_program, need_root, run, unmount_below, zfs
+from lab import Failure, Lab, need_program, need_root, run, unmount_below, wait_until, zfs
 
 SNAPSHOTS = 10000
 DATASETS = 1000
@@ -150,6 +150,17 @@ def many(pool):
     row(f'destroy {DATASETS} snapshots in one recursive call', 'destroy', '-r', f'{top}@s0')
 
 
+def zfs_fuse(*args):
+    """A moment after it was unmounted a file system is still busy there."""
+    def done():
+        nonlocal r
+        r = run(['/usr/sbin/zfs', *args], timeout=600, check=False)
+        return r.status == 0
+    r = None
+    wait_until(done, f'zfs-fuse to do {args}')
+    return r
+
+
 def peers(lab):
     """Those that this machine has."""
     found = []
@@ -159,8 +170,7 @@ def peers(lab):
         print(f'no btrfs here: {str(e).splitlines()[0]}')
     try:
         fuse = ZfsFuse(lab)
-        found.append(Zfs(fuse.name, fuse.pool, fuse.mnt, lambda *a: run(['/usr/sbin/zfs', *a], timeout=600),
-                         fuse.flush))
+        found.append(Zfs(fuse.name, fuse.pool, fuse.mnt, zfs_fuse, fuse.flush))
         found[-1].end = fuse.close
     except (Failure, OSError) as e:
         print(f'no zfs-fuse here: {str(e).splitlines()[0]}')

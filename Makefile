@@ -38,6 +38,7 @@ check: deps-test build
 bench: deps-bench build
 	tests/bench/bench.py --build $(BUILD)
 	tests/bench/read.py --build $(BUILD)
+	tests/bench/snapshots.py --build $(BUILD)
 
 # Sanitizer builds, each in a folder of its own.
 asan:

@@ -28,6 +28,7 @@ int zfs_allow(int argc, char **argv);
 int zfs_unallow(int argc, char **argv);
 int zfs_project(int argc, char **argv);
 int zfs_bookmark(int argc, char **argv);
+int zfs_upgrade(int argc, char **argv);
 int zfs_userspace(int argc, char **argv);
 int zfs_groupspace(int argc, char **argv);
 int zfs_projectspace(int argc, char **argv);
@@ -47,6 +48,7 @@ struct selection {
     const char *otherwise;     /* types without -t: "filesystem,volume" */
     bool user;                 /* user properties too */
     bool names_only;           /* of snapshots nothing but the name, in no order */
+    bool ordered;              /* with names_only: and the txg of its creation, in that order */
     struct json_object *props; /* array; borrowed */
 };
 /* Fills the report with a row per dataset, sorted by name, each once. argc 0: all pools. 0, 1 or 2.

@@ -141,9 +141,9 @@ int zfs_list(int argc, char **argv)
     if (rc != 0)
         return rc;
     l.select.props = wanted(&l);
-    /* Any order but that of their names needs more of each snapshot. */
-    l.select.names_only = json_object_array_length(l.select.props) == 0 && l.nkeys > 0 &&
-                          !l.report.style.json;
+    l.select.names_only =
+        json_object_array_length(l.select.props) == 0 && !l.report.style.json;
+    l.select.ordered = l.nkeys == 0; /* any order but that of their names: when were they made? */
     rc = select_datasets(&l.select, argc - optind, argv + optind, &l.report);
     json_object_put(l.select.props);
     if (rc == 2)

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cli/zfs_impl.h"
@@ -23,22 +25,37 @@ struct project {
     enum mode mode;
     bool own_only, recursive, inherit, keep_id, zero, has_id;
     uint32_t id;
+    int top;     /* the directory whose contents are looked at */
+    size_t skip; /* the length of its path, with the slash */
 };
 
 /* ---- One file ---- */
 
-static int open_file(const char *path, struct fsxattr *x)
+/* What the command was given, links and all; what is below it (rel), through no link, however its
+ * owner changes the tree meanwhile. */
+static int open_below(int top, const char *path, const char *rel, int flags)
+{
+    flags |= O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    struct open_how how = {.flags = (uint64_t)flags,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    if (!rel)
+        return open(path, flags);
+    int fd = (int)syscall(SYS_openat2, top, rel, &how, sizeof how);
+    return fd < 0 && errno == ENOSYS ? openat(top, rel, flags | O_NOFOLLOW) : fd;
+}
+
+static int open_file(int top, const char *path, const char *rel, struct fsxattr *x)
 {
     struct stat st;
-    if (stat(path, &st) != 0) {
+    if (!rel && stat(path, &st) != 0) {
         fprintf(stderr, "failed to stat %s: %s\n", path, strerror(errno));
         return -1;
     }
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+    if (!rel && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
         fprintf(stderr, "only support project quota on regular file or directory\n");
         return -1;
     }
-    int fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    int fd = open_below(top, path, rel, 0);
     if (fd < 0) {
         fprintf(stderr, "failed to open %s: %s\n", path, strerror(errno));
         return -1;
@@ -85,10 +102,10 @@ static int change(const struct project *p, int fd, const char *path, const struc
     return FAILED;
 }
 
-static int do_one(const struct project *p, const char *path)
+static int do_one(const struct project *p, const char *path, const char *rel)
 {
     struct fsxattr x;
-    CLEANUP_CLOSE int fd = open_file(path, &x);
+    CLEANUP_CLOSE int fd = open_file(p->top, path, rel, &x);
     if (fd < 0)
         return FAILED;
     if (p->mode == LIST)
@@ -121,14 +138,15 @@ static int queue_add(struct queue *q, char *path)
     return 0;
 }
 
-static mode_t type_of(const char *path)
+static mode_t type_at(int dir, const char *name)
 {
     struct stat st;
-    return lstat(path, &st) == 0 ? st.st_mode & S_IFMT : 0;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
 /* Others than files and directories have no project. */
-static int do_entry(const struct project *p, const char *dir, const char *name, struct queue *q)
+static int do_entry(const struct project *p, DIR *d, const char *dir, const char *name,
+                    struct queue *q)
 {
     CLEANUP_FREE char *path = NULL;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -137,10 +155,10 @@ static int do_entry(const struct project *p, const char *dir, const char *name, 
         path = NULL;
         return FAILED;
     }
-    mode_t type = type_of(path);
+    mode_t type = type_at(dirfd(d), name);
     if (type != S_IFDIR && type != S_IFREG)
         return 0;
-    int rc = do_one(p, path);
+    int rc = do_one(p, path, path + p->skip);
     if (p->recursive && type == S_IFDIR) {
         if (queue_add(q, path) != 0)
             return FAILED;
@@ -151,25 +169,36 @@ static int do_entry(const struct project *p, const char *dir, const char *name, 
 
 static int do_entries(const struct project *p, const char *dir, struct queue *q)
 {
-    DIR *d = opendir(dir);
+    const char *rel = strlen(dir) < p->skip ? "." : dir + p->skip;
+    int fd = open_below(p->top, dir, rel, O_DIRECTORY), rc = 0;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *e;
-    int rc = 0;
     if (!d) {
+        if (fd >= 0)
+            close(fd);
         fprintf(stderr, "failed to opendir %s: %s\n", dir, strerror(errno));
         return FAILED;
     }
     while ((e = readdir(d)))
-        rc |= do_entry(p, dir, e->d_name, q);
+        rc |= do_entry(p, d, dir, e->d_name, q);
     closedir(d);
     return rc;
 }
 
-static int do_tree(const struct project *p, const char *top)
+static int do_tree(struct project p, const char *top)
 {
     struct queue q = {0};
-    int rc = do_one(p, top) | do_entries(p, top, &q);
+    int rc = do_one(&p, top, NULL);
+    CLEANUP_CLOSE int fd = open_below(-1, top, NULL, O_DIRECTORY);
+    if (fd < 0) {
+        fprintf(stderr, "failed to opendir %s: %s\n", top, strerror(errno));
+        return FAILED;
+    }
+    p.top = fd;
+    p.skip = strlen(top) + 1;
+    rc |= do_entries(&p, top, &q);
     for (size_t i = 0; i < q.n; i++) {
-        rc |= do_entries(p, q.path[i], &q);
+        rc |= do_entries(&p, q.path[i], &q);
         free(q.path[i]);
     }
     free(q.path);
@@ -182,15 +211,15 @@ static int do_argument(struct project p, const char *path)
     bool changes = p.mode == SET || p.mode == CLEAR;
     if (!p.has_id && (p.mode == CHECK || (p.mode == SET && p.recursive))) {
         struct fsxattr x;
-        CLEANUP_CLOSE int fd = open_file(path, &x);
+        CLEANUP_CLOSE int fd = open_file(-1, path, NULL, &x);
         if (fd < 0)
             return FAILED;
         p.id = x.fsx_projid;
         p.has_id = true;
     }
-    if (type_of(path) != S_IFDIR || p.own_only || (changes && !p.recursive))
-        return do_one(&p, path);
-    return do_tree(&p, path);
+    if (type_at(AT_FDCWD, path) != S_IFDIR || p.own_only || (changes && !p.recursive))
+        return do_one(&p, path, NULL);
+    return do_tree(p, path);
 }
 
 /* ---- The command ---- */

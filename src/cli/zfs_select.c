@@ -132,6 +132,7 @@ static int ask(struct asking *a, const char *name, struct client *c)
     json_object_object_add(args, "props", json_object_get(a->s->props));
     put_flag(args, "user", a->s->user);
     put_flag(args, "names_only", a->s->names_only);
+    put_flag(args, "ordered", a->s->ordered);
     int rc = client_call(c, "zfs.list", args, report_take, a->r, NULL);
     return rc ? fail(rc, "cannot open '%s'", name) : 0;
 }

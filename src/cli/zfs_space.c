@@ -212,7 +212,7 @@ static int show(struct space *s, unsigned kinds, const char *name)
         fail(rc, rc == -ENOENT ? "cannot open '%s'" : "cannot get used/quota for %s", name);
     client_close(c);
     free(s->owner);
-    return rc ? 1 : 0;
+    return rc == -EPERM ? 255 : rc ? 1 : 0; /* as the reference has it */
 }
 
 static int space(unsigned kinds, int argc, char **argv)

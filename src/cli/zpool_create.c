@@ -246,6 +246,21 @@ static int check_name(const char *name)
     return 1;
 }
 
+/* Properties that are kept and do nothing yet. */
+static void warn_of_kept(const struct nvlist *props)
+{
+    for (const struct nvpair *p = nvlist_first(props); p; p = nvlist_after(props, p)) {
+        const struct prop_info *info = prop_info(nvpair_name(p));
+        const char *text = nvpair_string(p, 0);
+        uint64_t n = 0;
+        if (!info || !(info->flags & PROP_KEPT) || prop_parse(info, text, &n) != 0)
+            continue;
+        if (info->kind == PROP_STRING ? strcmp(text, info->string) != 0 : n != info->number)
+            fprintf(stderr, "property '%s' is kept, but has no effect in this version\n",
+                    info->name);
+    }
+}
+
 static int create(struct options *o, const struct vdev_spec *spec)
 {
     CLEANUP_FREE char *warning = NULL;
@@ -269,6 +284,7 @@ static int create(struct options *o, const struct vdev_spec *spec)
         return explain(o, rc);
     if (o->dry_run)
         vdev_spec_print(spec, o->args.name);
+    warn_of_kept(o->fs_props);
     if (warning)
         fprintf(stderr, "%s\n", warning);
     return warning ? 1 : 0;

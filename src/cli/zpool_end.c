@@ -137,7 +137,7 @@ static int history_pool(const char *name, struct client *c, void *arg)
     printf("History for '%s':\n", name);
     int rc = client_call(c, "pool.history", args, history_row, h, NULL);
     if (rc != 0)
-        return fail(rc, "cannot read the history of '%s'", name);
+        return fail(rc, "cannot show history for pool '%s'", name);
     putchar('\n');
     return 0;
 }

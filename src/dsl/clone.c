@@ -39,7 +39,7 @@ static int clone_check(struct dsl *dsl, void *arg, struct tx *tx)
     int rc = ds_hold_parent(dsl, c->name, &parent, &last);
 
     if (rc == 0)
-        rc = ds_create_check(parent, last);
+        rc = ds_create_check(parent, last, c->uid);
     if (rc == 0)
         rc = ds_hold_name(dsl, c->origin, &origin);
     if (rc == 0)

@@ -181,21 +181,6 @@ int ds_hold_parent(struct dsl *dsl, const char *name, struct dataset **parent, c
     return rc == -ENOENT ? err_set(ENOENT, "parent does not exist") : rc;
 }
 
-/* Counts against filesystem_limit at every level that keeps counts (04 11.4). */
-static int check_limit(struct dir *d, const char *key, const char *limit, uint64_t n)
-{
-    for (; d; d = d->parent) {
-        uint64_t count, max;
-
-        if (dir_zap_get(d, key, &count) != 0)
-            return 0;
-        if (zap_get_u64(d->dsl->mos, d->w[DIR_PROPS], limit, &max) == 0 && max != PROP_NONE_MAX &&
-            count + n > max)
-            return err_set(EDQUOT, "%s exceeded", limit);
-    }
-    return 0;
-}
-
 int ds_new_name_check(const char *name)
 {
     int rc;
@@ -209,7 +194,7 @@ int ds_new_name_check(const char *name)
 }
 
 /* May a dataset of this name be made in parent? */
-int ds_create_check(struct dataset *parent, const char *last)
+int ds_create_check(struct dataset *parent, const char *last, uint32_t uid)
 {
     struct dsl *dsl = parent->dsl;
     uint64_t object;
@@ -220,7 +205,7 @@ int ds_create_check(struct dataset *parent, const char *last)
         return err_set(EINVAL, "parent is not a filesystem");
     if (dir_zap_get(parent->dir, KEY_CRYPTO, &object) == 0)
         return err_set(ENOTSUP, "the parent is encrypted, and this version cannot make encrypted datasets");
-    return check_limit(parent->dir, KEY_FS_COUNT, "filesystem_limit", 1);
+    return uid == 0 ? 0 : limits_check(parent->dir, NULL, 1, 0); /* root may change it anyway */
 }
 
 static int create_check(struct dsl *dsl, void *arg, struct tx *tx)
@@ -233,7 +218,7 @@ static int create_check(struct dsl *dsl, void *arg, struct tx *tx)
     if (rc == 0 && !dsl_format)
         rc = err_set(ENOTSUP, "this program cannot make file systems");
     if (rc == 0)
-        rc = ds_create_check(parent, last);
+        rc = ds_create_check(parent, last, c->uid);
     return rc || !c->props ? rc : prop_apply_check(dsl, NULL, c->props);
 }
 

@@ -33,6 +33,9 @@ bool dataset_is_snapshot(const struct dataset *ds);
 /* An owner (a mount, a volume, a receive) excludes other owners and destruction: -EBUSY. */
 int dataset_own(struct dataset *ds, const void *who);
 void dataset_disown(struct dataset *ds, const void *who);
+/* Somebody reads it for long: excludes destruction only, any number of times. -ENOENT: it is gone. */
+int dataset_pin(struct dataset *ds);
+void dataset_unpin(struct dataset *ds);
 
 /* The object set, opened on first use; it belongs to the dataset. Writes go through dataset_tx_begin. */
 int dataset_objset(struct dataset *ds, struct objset **out);
@@ -83,10 +86,11 @@ typedef int dataset_each_fn(void *arg, struct dataset *ds);
 int dataset_each(struct dsl *dsl, const char *name, int depth, bool snapshots, dataset_each_fn *fn,
                  void *arg);
 
-/* Calls fn for the name (behind the '@') of each snapshot of a file system or volume, in no order, until it
- * returns non-zero. Reads the blocks of the map of names, each once, and nothing else. */
-typedef int dataset_name_fn(void *arg, const char *name);
-int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *arg);
+/* Calls fn for the name (behind the '@') of each snapshot of a file system or volume until it returns
+ * non-zero. Reads the blocks of the map of names, each once, and nothing else: txg is 0, the order any. When
+ * ordered, also the txgs of their creation, and they come in that order. */
+typedef int dataset_name_fn(void *arg, const char *name, uint64_t txg);
+int dataset_each_snapshot_name(struct dataset *head, bool ordered, dataset_name_fn *fn, void *arg);
 
 /* ---- Operations (each is a task; see dsl.h) ---- */
 
@@ -95,17 +99,19 @@ int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *
 int dataset_create(struct dsl *dsl, const char *name, const struct nvlist *props, uint32_t uid,
                    uint32_t gid);
 int dataset_destroy(struct dsl *dsl, const char *name); /* -EBUSY owned, -EEXIST has children */
-/* All or none; props (may be NULL) as for dataset_create(), user properties only. */
-int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props);
+/* All or none; props (may be NULL) as for dataset_create(), user properties only. Limits of their number
+ * bind all but uid 0, who might change them: here and wherever a uid is given. */
+int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props,
+                     uint32_t uid);
 /* One that goes when the tag is removed (dataset_userref_remove), or when the pool is opened for writing
  * again: what a crash leaves is cleaned up. */
 int dataset_snapshot_temporary(struct dsl *dsl, const char *name, const char *tag);
 /* Makes a file system or volume of a snapshot; props as for dataset_create(); uid is who makes it. */
 int dataset_clone(struct dsl *dsl, const char *origin, const char *name, const struct nvlist *props,
                   uint32_t uid);
-int dataset_promote(struct dsl *dsl, const char *name);
+int dataset_promote(struct dsl *dsl, const char *name, uint32_t uid);
 /* Of a file system or volume with all that is below it. */
-int dataset_rename(struct dsl *dsl, const char *from, const char *to);
+int dataset_rename(struct dsl *dsl, const char *from, const char *to, uint32_t uid);
 /* fs@from becomes fs@to, in fs and (recursive) in all descendants that have it. */
 int dataset_snapshot_rename(struct dsl *dsl, const char *fs, const char *from, const char *to,
                             bool recursive);

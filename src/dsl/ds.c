@@ -282,7 +282,7 @@ bool ds_busy(struct dataset *ds)
 {
     MUTEX_GUARD(&ds->dsl->cache_lock);
 
-    return ds->owner != NULL;
+    return ds->owner != NULL || ds->pins > 0;
 }
 
 int ds_zap_get(struct dataset *ds, const char *key, uint64_t *value)
@@ -347,4 +347,22 @@ void dataset_disown(struct dataset *ds, const void *who)
 
     if (ds->owner == who)
         ds->owner = NULL;
+}
+
+int dataset_pin(struct dataset *ds)
+{
+    DSL_READ_GUARD(ds->dsl);
+    MUTEX_GUARD(&ds->dsl->cache_lock);
+
+    if (ds->dead)
+        return err_set(ENOENT, "dataset does not exist");
+    ds->pins++;
+    return 0;
+}
+
+void dataset_unpin(struct dataset *ds)
+{
+    MUTEX_GUARD(&ds->dsl->cache_lock);
+
+    ds->pins--;
 }

@@ -122,6 +122,7 @@ struct dataset {
     char *snapname;                /* NULL for heads */
     uint64_t w[DS_WORDS];
     const void *owner;             /* dsl->cache_lock */
+    unsigned pins;                 /* dsl->cache_lock */
     pthread_mutex_t open_lock;     /* os while it is being opened */
     struct objset *_Atomic os;
     unsigned features_known;       /* sync thread: features is valid */
@@ -273,6 +274,19 @@ int dir_create(struct dsl *dsl, struct dir *parent, const char *name, struct tx 
 int dir_destroy(struct dir *d, struct tx *tx); /* its ZAPs, its name, its object; no longer usable */
 /* Adds to the limit counts from d up while they exist (04 11.4). */
 int dir_count(struct dir *d, const char *key, int64_t delta, struct tx *tx);
+/* limits.c. For a moment: those of d itself and all below (d not counted), kept or counted now. */
+int limits_counts(struct dir *d, uint64_t *filesystems, uint64_t *snapshots);
+/* d and all below keep counts from now on; activate: because a limit is set. */
+int limits_count_from_now(struct dir *d, struct tx *tx);
+int limits_activate(struct dir *d, struct tx *tx);
+/* May so many more come into d? -EDQUOT if a limit on the way up to `above` (NULL: all) says no. */
+int limits_check(struct dir *d, const struct dir *above, uint64_t filesystems, uint64_t snapshots);
+/* The same for a snapshot in each of many directories at once: add all, then check. */
+struct limits_level { uint64_t dir, room; };
+struct limits_tally { struct limits_level *level; size_t n, cap; };
+int limits_add_snapshot(struct limits_tally *t, struct dir *d);
+int limits_check_tally(struct limits_tally *t);
+void limits_tally_free(struct limits_tally *t);
 /* A u64 of a zapified dir: 0 and -ENOENT if absent. */
 int dir_zap_get(struct dir *d, const char *key, uint64_t *value);
 int dir_load_reservations(struct dir *d);
@@ -311,7 +325,7 @@ static inline void cleanup_objset(struct objset **os)
     objset_close(*os);
 }
 int ds_zap_get(struct dataset *ds, const char *key, uint64_t *value);
-bool ds_busy(struct dataset *ds); /* owned */
+bool ds_busy(struct dataset *ds); /* owned or pinned */
 /* Last snapshot or origin of a head has been changed: account anew. */
 void ds_acct_reset(struct dataset *ds);
 
@@ -422,7 +436,7 @@ int ds_zil_free(struct dataset *ds, struct tx *tx);
 int ds_zil_clear(struct dataset *ds, struct tx *tx);
 int ds_hold_parent(struct dsl *dsl, const char *name, struct dataset **parent, const char **last);
 int ds_new_name_check(const char *name);
-int ds_create_check(struct dataset *parent, const char *last);
+int ds_create_check(struct dataset *parent, const char *last, uint32_t uid);
 int ds_create_counts(struct dir *d, struct tx *tx); /* for the limits, where they are kept */
 /* Can so much space and so many snapshots go from one directory to another? */
 int dir_transfer_possible(struct dir *from, struct dir *to, uint64_t space, uint64_t snapshots);

@@ -114,16 +114,16 @@ static int list_locked(struct dataset *head, bool names_only, struct snap **out,
     return list_snaps(head, names_only, out, n);
 }
 
-int dataset_each_snapshot_name(struct dataset *head, dataset_name_fn *fn, void *arg)
+int dataset_each_snapshot_name(struct dataset *head, bool ordered, dataset_name_fn *fn, void *arg)
 {
     struct snap *list;
     size_t n;
-    int rc = list_locked(head, true, &list, &n);
+    int rc = list_locked(head, !ordered, &list, &n);
 
     if (rc != 0)
         return rc == -ENOENT ? 0 : rc; /* the file system is being destroyed */
     for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = fn(arg, list[i].name);
+        rc = fn(arg, list[i].name, list[i].txg);
     free_snaps(list, n);
     return rc;
 }

@@ -78,6 +78,11 @@ static int chain_walk(struct dataset *ds, const struct dir *d, const struct data
     return rc;
 }
 
+struct promotion {
+    const char *name;
+    uint32_t uid;
+};
+
 static int promote_hold(struct dsl *dsl, const char *name, struct promote *p)
 {
     int rc = ds_hold_name(dsl, name, &p->clone);
@@ -181,9 +186,10 @@ static int check_unsupported(const struct promote *p)
 
 static int promote_check(struct dsl *dsl, void *arg, struct tx *tx)
 {
+    const struct promotion *a = arg;
     CLEANUP(promote_rele) struct promote p = {0};
     struct space space;
-    int rc = promote_hold(dsl, arg, &p);
+    int rc = promote_hold(dsl, a->name, &p);
 
     if (rc != 0)
         return rc;
@@ -199,7 +205,7 @@ static int promote_check(struct dsl *dsl, void *arg, struct tx *tx)
     if (rc == 0)
         rc = moved_space(&p, &space);
     if (rc == 0 && space.used > 0)
-        rc = dir_transfer_possible(p.p, p.c, (uint64_t)space.used, p.moved.n);
+        rc = dir_transfer_possible(p.p, p.c, (uint64_t)space.used, a->uid ? p.moved.n : 0);
     return rc;
 }
 
@@ -360,8 +366,9 @@ static int promote_locked(struct promote *p, struct tx *tx)
 
 static int promote_sync(struct dsl *dsl, void *arg, struct tx *tx)
 {
+    const struct promotion *a = arg;
     CLEANUP(promote_rele) struct promote p = {0};
-    int rc = promote_hold(dsl, arg, &p);
+    int rc = promote_hold(dsl, a->name, &p);
 
     if (rc == 0)
         rc = promote_locked(&p, tx);
@@ -370,10 +377,10 @@ static int promote_sync(struct dsl *dsl, void *arg, struct tx *tx)
     return rc;
 }
 
-int dataset_promote(struct dsl *dsl, const char *name)
+int dataset_promote(struct dsl *dsl, const char *name, uint32_t uid)
 {
+    struct promotion p = {name, uid};
     int rc = dataset_name_check(name);
 
-    return rc ? rc : dsl_task(dsl, promote_check, promote_sync, (void *)(uintptr_t)name,
-                              DSL_SPACE_RESERVED);
+    return rc ? rc : dsl_task(dsl, promote_check, promote_sync, &p, DSL_SPACE_RESERVED);
 }

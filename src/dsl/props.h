@@ -20,7 +20,8 @@ enum prop_source { SOURCE_NONE, SOURCE_DEFAULT, SOURCE_LOCAL, SOURCE_INHERITED, 
 enum { PROP_INHERIT = 1, PROP_FILESYSTEM = 2, PROP_VOLUME = 4, PROP_SNAPSHOT = 8,
        PROP_READONLY = 16,     /* computed, cannot be set */
        PROP_SUPPORTED = 32,    /* setting it has its effect in this version */
-       PROP_ONETIME = 64 };    /* only at creation */
+       PROP_ONETIME = 64,      /* only at creation */
+       PROP_KEPT = 128 };      /* may be set and is kept, but has no effect in this version */
 
 struct prop_word { const char *word; uint64_t value; };
 

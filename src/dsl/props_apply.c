@@ -28,6 +28,11 @@ static int needs_upgrade(void)
     return err_set(ENOTSUP, "pool and or dataset must be upgraded to set this property or value");
 }
 
+static bool is_limit(const char *name)
+{
+    return strcmp(name, "filesystem_limit") == 0 || strcmp(name, "snapshot_limit") == 0;
+}
+
 /* Values that need a feature of the pool. */
 static int check_feature(struct dsl *dsl, const struct prop_info *p, uint64_t n)
 {
@@ -42,6 +47,8 @@ static int check_feature(struct dsl *dsl, const struct prop_info *p, uint64_t n)
         f = FEATURE_LARGE_BLOCKS;
     else if (strcmp(p->name, "dnodesize") == 0 && n != 0)
         f = FEATURE_LARGE_DNODE;
+    else if (is_limit(p->name) && n != PROP_NONE_MAX)
+        f = FEATURE_FILESYSTEM_LIMITS;
     else if (strcmp(p->name, "checksum") == 0) {
         c = checksum_info((unsigned)n);
         if (n > CHECKSUM_OFF && (!c || !c->compute))
@@ -65,7 +72,7 @@ static int check_native(struct dsl *dsl, struct dataset *ds, const struct prop_i
         return err_set(EINVAL, "this property can not be modified for snapshots");
     if (!(p->flags & kind))
         return err_set(EINVAL, "'%s' does not apply to datasets of this type", p->name);
-    if (!(p->flags & PROP_SUPPORTED))
+    if (!(p->flags & (PROP_SUPPORTED | PROP_KEPT)))
         return is_default ? 0 : not_supported(p);
     if (strcmp(p->name, "acltype") == 0 && n == 2)
         return err_set(ENOTSUP, "property 'acltype' is not supported yet with the value 'nfsv4'");
@@ -253,6 +260,8 @@ static int effect(struct dataset *ds, const char *name, uint64_t n, struct tx *t
         set_refreservation(ds, n);
     } else if (strcmp(name, "compression") == 0 && (n & 0x7f) == COMPRESS_ZSTD) {
         return ds_feature_activate(ds, FEATURE_ZSTD_COMPRESS, tx);
+    } else if (is_limit(name) && n != PROP_NONE_MAX) {
+        return limits_activate(d, tx);
     }
     return 0;
 }

@@ -175,9 +175,9 @@ static int count(struct dataset *ds, const char *key, struct prop_value *out)
 {
     int rc = dir_zap_get(ds->dir, key, &out->number);
 
+    out->source = rc == 0 ? SOURCE_LOCAL : SOURCE_DEFAULT; /* as the reference shows it */
     if (rc == -ENOENT) {
         out->number = PROP_NONE_MAX;
-        out->source = SOURCE_DEFAULT;
         rc = 0;
     }
     return rc;

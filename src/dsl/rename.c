@@ -36,24 +36,17 @@ static uint64_t available_below(struct dir *d, const struct dir *above)
 int dir_transfer_possible(struct dir *from, struct dir *to, uint64_t space, uint64_t snapshots)
 {
     struct dir *above = common_ancestor(from, to);
-    uint64_t count, max;
 
     if (space > available_below(to, above))
         return err_set(ENOSPC, "out of space");
-    for (struct dir *d = to; d && d != above; d = d->parent) {
-        if (dir_zap_get(d, KEY_SNAP_COUNT, &count) != 0)
-            return 0;
-        if (zap_get_u64(d->dsl->mos, d->w[DIR_PROPS], "snapshot_limit", &max) == 0 &&
-            max != UINT64_MAX && count + snapshots > max)
-            return err_set(EDQUOT, "snapshot_limit exceeded");
-    }
-    return 0;
+    return limits_check(to, above, 0, snapshots);
 }
 
 /* ---- Datasets ---- */
 
 struct rename {
     const char *from, *to;
+    uint32_t uid;
 };
 
 /* Both ends: the dataset, its new parent, its new last name. */
@@ -163,37 +156,25 @@ static int check_lengths(const struct ends *e, const char *to)
     return rc;
 }
 
-/* Limits on the new way up; the dataset comes with all that is below it. */
-static int check_counts(const struct ends *e)
-{
-    struct dir *above = common_ancestor(e->head->dir->parent, e->parent->dir);
-    uint64_t own = 0, count, max;
-
-    dir_zap_get(e->head->dir, KEY_FS_COUNT, &own);
-    for (struct dir *d = e->parent->dir; d && d != above; d = d->parent) {
-        if (dir_zap_get(d, KEY_FS_COUNT, &count) != 0)
-            return 0;
-        if (zap_get_u64(d->dsl->mos, d->w[DIR_PROPS], "filesystem_limit", &max) == 0 &&
-            max != UINT64_MAX && count + own + 1 > max)
-            return err_set(EDQUOT, "filesystem_limit exceeded");
-    }
-    return 0;
-}
-
-static int check_move(const struct ends *e)
+static int check_move(const struct ends *e, uint32_t uid)
 {
     struct dir *d = e->head->dir;
     uint64_t space = d->w[DIR_USED] > d->w[DIR_RESERVED] ? d->w[DIR_USED] : d->w[DIR_RESERVED];
-    uint64_t snapshots = 0, key;
-    int rc;
+    uint64_t filesystems = 0, snapshots = 0, key;
+    int rc = 0;
 
     if (d->parent == e->parent->dir)
         return 0;
     if (dir_zap_get(d, KEY_CRYPTO, &key) == 0 || dir_zap_get(e->parent->dir, KEY_CRYPTO, &key) == 0)
         return err_set(ENOTSUP, "an encrypted dataset cannot be given another parent by this version");
-    dir_zap_get(d, KEY_SNAP_COUNT, &snapshots);
-    rc = check_counts(e);
-    return rc ? rc : dir_transfer_possible(d->parent, e->parent->dir, space, snapshots);
+    if (uid != 0 && feature_refs(d->dsl, FEATURE_FILESYSTEM_LIMITS) > 0)
+        rc = limits_counts(d, &filesystems, &snapshots);
+    if (rc == 0)
+        rc = dir_transfer_possible(d->parent, e->parent->dir, space, 0);
+    if (rc != 0 || uid == 0)
+        return rc;
+    return limits_check(e->parent->dir, common_ancestor(d->parent, e->parent->dir),
+                        filesystems + 1, snapshots);
 }
 
 static int rename_check(struct dsl *dsl, void *arg, struct tx *tx)
@@ -215,18 +196,22 @@ static int rename_check(struct dsl *dsl, void *arg, struct tx *tx)
     if (dataset_type(e.parent) != OBJSET_ZPL)
         return err_set(EINVAL, "parent is not a filesystem");
     rc = check_lengths(&e, r->to);
-    return rc ? rc : check_move(&e);
+    return rc ? rc : check_move(&e, r->uid);
 }
 
 /* The counts of 04 11.4: the dataset itself and what is below it. */
 static int move_counts(struct dir *d, struct dir *to, struct tx *tx)
 {
     uint64_t fs = 0, snaps = 0;
-    int rc;
+    int rc = 0;
 
-    dir_zap_get(d, KEY_FS_COUNT, &fs);
-    dir_zap_get(d, KEY_SNAP_COUNT, &snaps);
-    rc = dir_count(d->parent, KEY_FS_COUNT, -(int64_t)(fs + 1), tx);
+    if (feature_refs(d->dsl, FEATURE_FILESYSTEM_LIMITS) == 0)
+        return 0;
+    rc = limits_count_from_now(d, tx);
+    if (rc == 0)
+        rc = limits_counts(d, &fs, &snaps);
+    if (rc == 0)
+        rc = dir_count(d->parent, KEY_FS_COUNT, -(int64_t)(fs + 1), tx);
     if (rc == 0)
         rc = dir_count(d->parent, KEY_SNAP_COUNT, -(int64_t)snaps, tx);
     if (rc == 0)
@@ -292,6 +277,7 @@ static int rename_sync(struct dsl *dsl, void *arg, struct tx *tx)
     if (!name)
         return -ENOMEM;
     d = e.head->dir;
+    dsl_event(dsl, "rename", e.head, tx, "-> %s", r->to);
     rc = zap_del(dsl->mos, d->parent->w[DIR_CHILDREN], d->name, tx);
     if (rc == 0)
         rc = move(d, e.parent->dir, tx);
@@ -303,13 +289,12 @@ static int rename_sync(struct dsl *dsl, void *arg, struct tx *tx)
     }
     free(d->name);
     d->name = name;
-    dsl_event(dsl, "rename", e.head, tx, "-> %s", r->to);
     return 0;
 }
 
-int dataset_rename(struct dsl *dsl, const char *from, const char *to)
+int dataset_rename(struct dsl *dsl, const char *from, const char *to, uint32_t uid)
 {
-    struct rename r = {from, to};
+    struct rename r = {from, to, uid};
     int rc = dataset_name_check(to);
 
     if (rc == 0 && strcspn(from, "/") != strcspn(to, "/"))

@@ -122,6 +122,7 @@ struct snapshot {
     size_t n;
     const struct nvlist *props; /* or NULL */
     const char *tag;            /* of a temporary hold, or NULL */
+    bool limited;               /* by snapshot_limit */
 };
 
 static int hold_head(struct dsl *dsl, const char *name, struct dataset **head, const char **snapname)
@@ -166,6 +167,22 @@ static int check_one(struct dsl *dsl, const char *name, struct tx *tx)
     return rc ? rc : check_refreservation(head);
 }
 
+static int check_limits(struct dsl *dsl, const struct snapshot *s)
+{
+    CLEANUP(limits_tally_free) struct limits_tally t = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < s->n && rc == 0; i++) {
+        CLEANUP_DS struct dataset *head = NULL;
+        const char *snapname;
+
+        rc = hold_head(dsl, s->names[i], &head, &snapname);
+        if (rc == 0)
+            rc = limits_add_snapshot(&t, head->dir);
+    }
+    return rc ? rc : limits_check_tally(&t);
+}
+
 static int snapshot_check(struct dsl *dsl, void *arg, struct tx *tx)
 {
     struct snapshot *s = arg;
@@ -174,6 +191,8 @@ static int snapshot_check(struct dsl *dsl, void *arg, struct tx *tx)
     for (size_t i = 0; i < s->n && rc == 0; i++)
         if ((rc = check_one(dsl, s->names[i], tx)) != 0)
             err_prefix(rc, "cannot create snapshot '%s'", s->names[i]);
+    if (rc == 0 && s->limited && feature_refs(dsl, FEATURE_FILESYSTEM_LIMITS) > 0)
+        rc = check_limits(dsl, s);
     return rc;
 }
 
@@ -224,21 +243,22 @@ static int check_names(const char *const *names, size_t n)
 }
 
 static int run(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props,
-               const char *tag)
+               const char *tag, bool limited)
 {
-    struct snapshot s = {names, n, props, tag};
+    struct snapshot s = {names, n, props, tag, limited};
     int rc = check_names(names, n);
 
     return rc ? rc : dsl_task_blocks(dsl, snapshot_check, snapshot_sync, &s, DSL_SPACE_NORMAL,
                                      (unsigned)(n * (3 + (props ? nvlist_count(props) : 0))));
 }
 
-int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props)
+int dataset_snapshot(struct dsl *dsl, const char *const *names, size_t n, const struct nvlist *props,
+                     uint32_t uid)
 {
-    return run(dsl, names, n, props, NULL);
+    return run(dsl, names, n, props, NULL, uid != 0);
 }
 
 int dataset_snapshot_temporary(struct dsl *dsl, const char *name, const char *tag)
 {
-    return run(dsl, &name, 1, NULL, tag);
+    return run(dsl, &name, 1, NULL, tag, false);
 }

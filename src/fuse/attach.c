@@ -35,19 +35,26 @@ static unsigned max_read(const struct fuse_mount_options *o)
     return o->max_read && o->max_read < FUSE_PAYLOAD_MAX ? o->max_read : FUSE_PAYLOAD_MAX;
 }
 
-static int attach_directly(struct fuse_attach *a)
+static int cannot_mount(const struct fuse_mount_options *o, int error)
+{
+    return err_set(error, "cannot mount '%s' on '%s': %s", o->source, o->target, strerror(error));
+}
+
+/* place: an open descriptor of the mount point. */
+static int attach_directly(struct fuse_attach *a, int place)
 {
     const struct fuse_mount_options *o = a->opts;
     int fd CLEANUP_CLOSE = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    char data[200];
+    char data[200], target[40];
 
     if (fd < 0)
         return err_set(errno, "cannot open /dev/fuse: %m");
     snprintf(data, sizeof data,
              "fd=%d,rootmode=40000,user_id=%u,group_id=%u,default_permissions%s,max_read=%u", fd,
              geteuid(), getegid(), o->only_owner ? "" : ",allow_other", max_read(o));
-    if (mount(o->source, o->target, FUSE_FS_TYPE, mount_flags(o), data))
-        return err_set(errno, "cannot mount '%s' on '%s': %m", o->source, o->target);
+    snprintf(target, sizeof target, "/proc/self/fd/%d", place);
+    if (mount(o->source, target, FUSE_FS_TYPE, mount_flags(o), data))
+        return cannot_mount(o, errno);
     a->fd = fd;
     fd = -1;
     return 0;
@@ -152,18 +159,21 @@ static void remove_dead(const char *target)
 int fuse_attach(struct fuse_attach *a)
 {
     const struct fuse_mount_options *o = a->opts;
+    int place CLEANUP_CLOSE = -1, rc;
     struct stat st;
-    int rc;
 
     remove_dead(o->target);
-    if (stat(o->target, &st))
-        return err_set(errno, "cannot mount '%s' on '%s': %m", o->source, o->target);
+    rc = fuse_place_open(o->target, false, NULL, &place);
+    if (rc == 0 && fstat(place, &st))
+        rc = -errno;
+    if (rc)
+        return rc == -ELOOP || rc == -EINVAL ? rc : cannot_mount(o, -rc);
     if (!S_ISDIR(st.st_mode))
         return err_set(ENOTDIR, "cannot mount '%s' on '%s': not a directory", o->source, o->target);
     a->by_helper = false;
     if (geteuid() != 0)
         return attach_by_helper(a);
-    rc = attach_directly(a);
+    rc = attach_directly(a, place);
     /* Root of a container may lack the right that the helper has. */
     if (rc == -EPERM && attach_by_helper(a) == 0)
         return 0;

@@ -70,6 +70,14 @@ struct fuse_mount_options {
     void *arg;
 };
 
+/*
+ * Opens the way to a mount point component by component (an O_PATH descriptor, the caller's), with
+ * `make` after making what is missing; *made (may be NULL): the last component is new. Symbolic
+ * links are followed only if root or the effective user owns them: -ELOOP with a sentence. Other
+ * errors are those of openat(2) and mkdirat(2), without one.
+ */
+int fuse_place_open(const char *path, bool make, bool *made, int *fd);
+
 /* Mounts: with mount(2), or with fusermount3 for whoever may not. Requests are being served when it
  * returns. fs stays the caller's and must outlive the mount. A dead mount of ours that a killed
  * process left on the target is removed first. Errors: -ENOENT, -ENOTDIR, -EPERM, -ENODEV (no FUSE

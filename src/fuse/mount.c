@@ -349,7 +349,10 @@ int fuse_mount_new(struct fuse_mount **out, struct fuse_server *s, struct fs *fs
 
 int fuse_mount_remount(struct fuse_mount *m, const struct fuse_mount_options *opts)
 {
-    return fuse_attach_change(m->target, opts);
+    CLEANUP_FREE char *place = NULL;
+    int n = fuse_attach_find(m->dev, m->source, &place); /* its directory may have been renamed */
+
+    return fuse_attach_change(n > 0 ? place : m->target, opts);
 }
 
 /* Takes the mount out of the mount table. The directory it is on may have been renamed. */

@@ -32,12 +32,11 @@ static int fill(struct nvlist *r, struct call *c, const char *name, struct nvlis
 void call_note(struct call *c, const char *name, struct nvlist *in, struct nvlist *out)
 {
     CLEANUP_NVLIST struct nvlist *input = in, *output = out, *r = nvlist_new();
-    struct nvlist **more = realloc(c->calls->list, (c->calls->n + 1) * sizeof *more);
-    if (!more)
+    if (!r || fill(r, c, name, input, output) != 0)
         return;
-    c->calls->list = more;
-    if (r && fill(r, c, name, input, output) == 0)
-        more[c->calls->n++] = STEAL(r);
+    if (c->calls->n == CALLS_MAX)
+        calls_write(c->s, c->calls, NULL, c->uid);
+    c->calls->list[c->calls->n++] = STEAL(r);
 }
 
 struct nvlist *call_names(const char *key, const struct names *l)
@@ -59,6 +58,5 @@ void calls_write(struct server *s, struct calls *calls, const char *command, uid
         (void)spa_history_commands(s->spa, calls->list, calls->n, command, uid);
     for (size_t i = 0; i < calls->n; i++)
         nvlist_free(calls->list[i]);
-    free(calls->list);
-    *calls = (struct calls){0};
+    calls->n = 0;
 }

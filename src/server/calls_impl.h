@@ -15,13 +15,15 @@ struct names;
 struct nvlist;
 struct server;
 
+#define CALLS_MAX 32 /* that wait for their command; the rest is written without it */
+
 struct calls {
-    struct nvlist **list;
+    struct nvlist *list[CALLS_MAX];
     size_t n;
 };
 
 /* A call that was answered; in and out (each may be NULL) are consumed. Without memory it is not
- * recorded. */
+ * recorded. The pool is in use. */
 void call_note(struct call *c, const char *name, struct nvlist *in, struct nvlist *out);
 /* Names as a list {name}, below a key unless that is NULL. NULL: no memory. */
 struct nvlist *call_names(const char *key, const struct names *l);

@@ -26,6 +26,7 @@ struct listing {
     struct call *c;
     unsigned types;
     bool user;                 /* also all user properties */
+    bool ordered;              /* names of snapshots come in the order of their creation */
     int depth;                 /* below base; a snapshot counts as a level; -1: all */
     int base;                  /* slashes in the name that is listed */
     struct json_object *props; /* array of names, "all" for all */
@@ -170,7 +171,7 @@ static int add_property(struct listing *l, struct dataset *ds, const char *name,
         return add_mounted(l, ds, into), 0;
     struct owner_property owner;
     if (owner_property_parse(name, &owner))
-        return filesystem ? add_owner_property(ds, name, &owner, into) : 0;
+        return filesystem && owner_property_visible(l->c, ds, &owner) ? add_owner_property(ds, name, &owner, into) : 0;
     if (strncmp(name, "written@", 8) == 0 || strncmp(name, "written#", 8) == 0) {
         int rc = add_written(ds, name, into);
         return rc == -ENOENT ? 0 : rc;
@@ -307,7 +308,7 @@ struct naming {
     const char *head;
 };
 
-static int list_name(void *arg, const char *snap)
+static int list_name(void *arg, const char *snap, uint64_t txg)
 {
     struct naming *n = arg;
     struct json_object *row = json_object_new_object();
@@ -318,6 +319,8 @@ static int list_name(void *arg, const char *snap)
     put_text(row, "pool", spa_name(n->l->c->s->spa));
     put_text(row, "dataset", n->head);
     put_text(row, "snapshot_name", snap);
+    if (n->l->ordered)
+        put_number(row, "createtxg", txg);
     return call_row(n->l->c, row);
 }
 
@@ -330,7 +333,7 @@ static int list_names(void *arg, struct dataset *ds)
     dataset_name(ds, head);
     struct naming n = {l, head};
     bool near = l->depth < 0 || level(head) - l->base < l->depth;
-    return near ? dataset_each_snapshot_name(ds, list_name, &n) : 0;
+    return near ? dataset_each_snapshot_name(ds, l->ordered, list_name, &n) : 0;
 }
 
 static unsigned types_asked(struct json_object *types)
@@ -375,6 +378,7 @@ int op_zfs_list(struct call *c)
     l.types = json_array(c->args, "types") ? types_asked(json_array(c->args, "types"))
                                            : types_default(c->s);
     l.props = json_array(c->args, "props");
+    l.ordered = json_flag(c->args, "ordered");
     for (size_t i = 0; i < MAX(json_count(names), 1) && rc == 0; i++) {
         const char *name = names ? json_item(names, i) : spa_name(c->s->spa);
         l.base = level(name);

@@ -35,7 +35,7 @@ int call_row(struct call *c, struct json_object *row)
 {
     struct json_object *o = json_object_new_object();
     json_object_object_add(o, "row", row);
-    return wire_send(c->wire, o);
+    return wire_queue(c->wire, o);
 }
 
 static const struct operation *find_operation(const char *name)
@@ -49,15 +49,21 @@ static const struct operation *find_operation(const char *name)
     return NULL;
 }
 
-/* Shared or exclusive use of the pool around the operation; the pool may have gone meanwhile. */
+/* Shared or exclusive use of the pool around the operation; the pool may have gone meanwhile. The
+ * admin lock comes second: an operation that runs beside others may take it for a while. */
 static int run_locked(struct call *c, const struct operation *op)
 {
     struct server *s = c->s;
+    bool alone = !(op->flags & (OP_READ | OP_BESIDE));
     if (op->flags & OP_ENDS)
         pthread_rwlock_wrlock(&s->in_use);
     else
         pthread_rwlock_rdlock(&s->in_use);
+    if (alone)
+        pthread_mutex_lock(&s->admin);
     int rc = s->spa ? op->run(c) : err_set(ENOENT, "no such pool");
+    if (alone)
+        pthread_mutex_unlock(&s->admin);
     pthread_rwlock_unlock(&s->in_use);
     return rc;
 }
@@ -71,11 +77,9 @@ static int run_operation(struct call *c, const char *name)
         return run_locked(c, op);
     if (!c->trusted && !(op->flags & OP_DELEGATED))
         return err_set(EPERM, "permission denied");
-    if (op->flags & OP_BESIDE)
-        return run_locked(c, op);
-    pthread_mutex_lock(&c->s->admin);
     int rc = run_locked(c, op);
-    pthread_mutex_unlock(&c->s->admin);
+    if (op->flags & OP_BESIDE)
+        return rc;
     *c->changed = op->flags & OP_RECORDS ? false : *c->changed || rc == 0;
     return rc;
 }

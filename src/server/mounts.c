@@ -27,24 +27,12 @@ enum { CANMOUNT_OFF, CANMOUNT_ON, CANMOUNT_NOAUTO };
 /* Makes the mount point and its parents; *made says whether the last part is new. */
 static int make_target(const char *target, bool *made)
 {
-    CLEANUP_FREE char *path = strdup(target);
-    if (!path)
-        return -ENOMEM;
-    *made = false;
-    for (char *p = path + 1;; p++) {
-        if (*p && *p != '/')
-            continue;
-        char c = *p;
-        struct stat st;
-        *p = 0;
-        int err = mkdir(path, 0755) == 0 ? 0 : errno;
-        if (err != 0 && err != EEXIST && lstat(path, &st) != 0)
-            return err_set(err, "failed to create mountpoint: %s", strerror(err));
-        *made = c == 0 && err == 0;
-        *p = c;
-        if (c == 0)
-            return 0;
-    }
+    int fd, rc = fuse_place_open(target, true, made, &fd);
+    if (rc == 0)
+        close(fd);
+    else if (rc != -ELOOP && rc != -EINVAL)
+        rc = err_set(-rc, "failed to create mountpoint: %s", strerror(-rc));
+    return rc;
 }
 
 /* fusermount3 cannot enter a mount of an ordinary user unless others may. */

@@ -113,14 +113,25 @@ static int add_wanted(struct call *c, struct wanted *w, struct json_object *to)
     return rc;
 }
 
-/* Who gives or takes something away must have it himself, and may not give a set, which may become
- * more later. */
+/* Who takes something away must be the one who has it. */
+static int may_remove(struct call *c, const char *name, const struct wanted *w)
+{
+    char own[16];
+    int rc = permission_need(c, name, "allow");
+    snprintf(own, sizeof own, "%u", c->uid);
+    for (size_t i = 0; i < w->n && rc == 0 && !c->trusted; i++)
+        if (w->list[i].kind != 'u' || strcmp(w->list[i].who, own) != 0)
+            rc = err_set(EPERM, "permission denied");
+    return rc;
+}
+
+/* Who gives something must have it himself, and may not give a set, which may become more later. */
 static int may_delegate(struct call *c, const char *name, const struct wanted *w)
 {
     int rc = permission_need(c, name, "allow");
     for (size_t i = 0; i < w->n && rc == 0 && !c->trusted; i++) {
         const struct deleg *d = &w->list[i];
-        if (d->perm[0] == '@' || !d->perm[0])
+        if (d->perm[0] == '@')
             rc = err_set(EPERM, "permission denied");
         else
             rc = permission_need(c, name, d->perm);
@@ -145,7 +156,7 @@ static int change(struct call *c, bool remove)
         rc = dataset_each(spa_dsl(c->s->spa), name, json_flag(c->args, "recursive") ? -1 : 0,
                           false, names_collect, &l);
     for (size_t i = 0; i < l.n && rc == 0; i++)
-        rc = may_delegate(c, l.name[i], &w);
+        rc = remove ? may_remove(c, l.name[i], &w) : may_delegate(c, l.name[i], &w);
     for (size_t i = 0; i < l.n && rc == 0; i++)
         rc = deleg_change(spa_dsl(c->s->spa), l.name[i], remove, w.list, w.n);
     return rc;

@@ -94,15 +94,33 @@ static int find_mountpoint(struct diff *d)
                    "of this type");
 }
 
-/* The live state is compared as a snapshot. */
+/* The live state is compared as a snapshot. Several diffs may run at once. */
 static int take_snapshot(struct diff *d)
 {
-    snprintf(d->to, sizeof d->to, "%s@zfs-diff-%d-%llx", d->fs, getpid(),
-             (unsigned long long)time(NULL));
+    static _Atomic unsigned number;
+    snprintf(d->to, sizeof d->to, "%s@zfs-diff-%d-%llx%04x", d->fs, getpid(),
+             (unsigned long long)time(NULL), number++ & 0xffff);
     snprintf(d->tag, sizeof d->tag, "%%zfs-diff-%d", getpid());
+    pthread_mutex_lock(&d->c->s->admin);
     int rc = dataset_snapshot_temporary(dsl_of(d->c), d->to, d->tag);
+    pthread_mutex_unlock(&d->c->s->admin);
     if (rc != 0)
         *d->tag = 0;
+    return rc;
+}
+
+/* While rows wait for their reader, others go on; only what is being read may not be destroyed. */
+static int compare_pinned(struct diff *d, struct dataset *a, struct dataset *b)
+{
+    int rc = no_such(dataset_pin(a));
+    if (rc != 0)
+        return rc;
+    rc = no_such(dataset_pin(b));
+    if (rc == 0) {
+        rc = fs_diff(a, b, change_row, d);
+        dataset_unpin(b);
+    }
+    dataset_unpin(a);
     return rc;
 }
 
@@ -120,7 +138,7 @@ static int compare(struct diff *d, const char *from)
             rc = err_set(EXDEV,
                          "Unable to obtain diffs: \n   Not an earlier snapshot from the same fs");
         if (rc == 0)
-            rc = fs_diff(a, b, change_row, d);
+            rc = compare_pinned(d, a, b);
         dataset_rele(b);
     }
     dataset_rele(a);
@@ -131,12 +149,15 @@ static int compare(struct diff *d, const char *from)
 static int diff_end(struct diff *d)
 {
     const char *name = d->to;
-    int rc = *d->tag ? mounts_release_snapshot(d->c->s, name, true) : 0;
-    if (rc == 0 && *d->tag)
-        rc = dataset_userref_remove(dsl_of(d->c), &name, 1, d->tag);
-    if (*d->tag)
-        mounts_snapshots_changed(d->c->s);
     free(d->mountpoint);
+    if (!*d->tag)
+        return 0;
+    pthread_mutex_lock(&d->c->s->admin);
+    int rc = mounts_release_snapshot(d->c->s, name, true);
+    if (rc == 0)
+        rc = dataset_userref_remove(dsl_of(d->c), &name, 1, d->tag);
+    mounts_snapshots_changed(d->c->s);
+    pthread_mutex_unlock(&d->c->s->admin);
     return err_prefix(rc, "the temporary snapshot '%s' remains", name);
 }
 

@@ -53,14 +53,19 @@ int op_zfs_clone(struct call *c)
         rc = permission_need_new(c, name);
     if (rc == 0)
         rc = permission_need_props(c, name, props);
-    if (rc == 0 && json_flag(c->args, "parents"))
+    if (rc == 0 && json_flag(c->args, "parents")) {
         rc = create_parents(c, name);
+        if (rc == 0)
+            rc = permission_need_props(c, name, props);
+    }
     if (rc == 0)
         rc = dataset_clone(dsl_of(c), origin, name, props, c->uid);
     if (rc == 0)
         note_clone(c, origin, props);
     if (rc == 0)
         mount_new(c, name);
+    if (rc == 0)
+        warn_of_kept(c, props);
     return rc;
 }
 
@@ -91,7 +96,7 @@ int op_zfs_promote(struct call *c)
     if (rc == 0)
         rc = may_promote(c, name);
     if (rc == 0)
-        rc = dataset_promote(dsl_of(c), name);
+        rc = dataset_promote(dsl_of(c), name, c->uid);
     if (rc == 0)
         mounts_snapshots_changed(c->s);
     return rc;
@@ -144,7 +149,7 @@ static int rename_dataset(struct call *c, const char *from, const char *to)
         rc = moves_begin(&moves, c->s, from, false, json_flag(c->args, "force"));
     if (rc != 0)
         return rc;
-    rc = dataset_rename(dsl_of(c), from, to);
+    rc = dataset_rename(dsl_of(c), from, to, c->uid);
     snprintf(why, sizeof why, "%s", err_text(rc));
     if (rc == 0)
         moves_renamed(moves, from, to);

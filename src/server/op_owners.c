@@ -12,6 +12,7 @@
 #include "dsl/props.h"
 #include "fs/fs.h"
 #include "server/owners_impl.h"
+#include "server/permissions_impl.h"
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
 #include "util/bytes.h"
@@ -99,6 +100,41 @@ int owner_property_get(struct dataset *ds, const struct owner_property *p, uint6
     else
         *value = p->quota ? o.quota : o.used;
     return 0;
+}
+
+static bool is_own(const struct call *c, int kind, uint64_t id)
+{
+    if (kind == FS_USER)
+        return id == c->uid;
+    for (size_t i = 0; kind == FS_GROUP && i < c->ngroups; i++)
+        if (c->groups[i] == id)
+            return true;
+    return false;
+}
+
+bool owner_property_visible(struct call *c, struct dataset *ds, const struct owner_property *p)
+{
+    char name[DATASET_NAME_MAX], perm[32];
+    uint64_t id;
+    if (c->trusted || (find_id(p, &id) == 0 && is_own(c, p->kind, id)))
+        return true;
+    dataset_name(ds, name);
+    snprintf(perm, sizeof perm, "%s%s%s", kinds[p->kind], p->objects ? "obj" : "",
+             p->quota ? "quota" : "used");
+    return permission_need(c, name, perm) == 0;
+}
+
+/* Those of all owners. */
+static int need_all_owners(struct call *c, const char *name, int kind)
+{
+    static const char *const what[] = {"used", "quota", "objused", "objquota"};
+    char perm[32];
+    int rc = 0;
+    for (size_t i = 0; i < ARRAY_LEN(what) && rc == 0; i++) {
+        snprintf(perm, sizeof perm, "%s%s", kinds[kind], what[i]);
+        rc = permission_need(c, name, perm);
+    }
+    return rc;
 }
 
 /* "defaultuserquota" and its like. */
@@ -205,8 +241,11 @@ int op_zfs_owners(struct call *c)
         rc = dataset_hold(spa_dsl(c->s->spa), name, &ds);
     if (rc != 0)
         return rc;
-    find_defaults(&l, ds);
-    rc = fs_owner_each(ds, l.kind, owner_row, &l);
+    rc = need_all_owners(c, name, l.kind);
+    if (rc == 0) {
+        find_defaults(&l, ds);
+        rc = fs_owner_each(ds, l.kind, owner_row, &l);
+    }
     dataset_rele(ds);
     return rc;
 }

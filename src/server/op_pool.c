@@ -126,7 +126,7 @@ const struct operation pool_operations[] = {
     {"pool.ping", OP_READ, op_ping},
     {"pool.status", OP_READ, op_pool_status},
     {"pool.get", OP_READ, op_pool_get},
-    {"pool.history", OP_READ, op_history},
+    {"pool.history", OP_BESIDE, op_history},
     {"pool.set", 0, op_set},
     {"pool.command", OP_DELEGATED | OP_RECORDS, op_command},
     {"pool.sync", OP_BESIDE, op_sync},

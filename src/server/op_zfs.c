@@ -57,17 +57,39 @@ int props_encoded(struct call *c, struct nvlist **out)
     return rc ? rc : prop_encode(texts, out);
 }
 
-/* With what the mounts had to say. */
+/* Together with what there was to say before, and what the mounts had to say. */
 void put_warning(struct call *c, char *warning)
 {
+    char *all = NULL;
     pthread_mutex_lock(&c->s->lock);
-    CLEANUP_FREE char *mounts = STEAL(c->s->warning), *both = NULL;
+    CLEANUP_FREE char *mounts = STEAL(c->s->warning);
     pthread_mutex_unlock(&c->s->lock);
-    if (mounts && warning && asprintf(&both, "%s\n%s", warning, mounts) < 0)
-        both = NULL;
-    if (mounts || warning)
-        put_text(c->ok, "warning", both ? both : warning ? warning : mounts);
+    const char *parts[] = {json_text(c->ok, "warning", NULL), warning, mounts};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i])
+            warning_add(&all, "%s", parts[i]);
+    if (all)
+        put_text(c->ok, "warning", all);
+    free(all);
     free(warning);
+}
+
+/* What is kept and does nothing yet. */
+void warn_of_kept(struct call *c, const struct nvlist *props)
+{
+    char *warning = NULL;
+    for (const struct nvpair *p = nvlist_first(props); p; p = nvlist_after(props, p)) {
+        const struct prop_info *info = prop_info(nvpair_name(p));
+        if (!info || !(info->flags & PROP_KEPT))
+            continue;
+        bool is_default = nvpair_type(p) == NV_STRING
+                              ? strcmp(nvpair_string(p, 0), info->string) == 0
+                              : nvpair_uint64(p, 0) == info->number;
+        if (!is_default)
+            warning_add(&warning, "property '%s' is kept, but has no effect in this version",
+                        info->name);
+    }
+    put_warning(c, warning);
 }
 
 /* ---- create ---- */
@@ -123,17 +145,20 @@ static bool exists(struct call *c, const char *name)
     return true;
 }
 
-/* Without properties. */
+/* Without properties. Each is asked for where it is made, and the dataset itself then, too. */
 int create_parents(struct call *c, const char *name)
 {
     char part[DATASET_NAME_MAX];
     int rc = 0;
     for (const char *slash = strchr(name, '/'); slash && rc == 0; slash = strchr(slash + 1, '/')) {
         snprintf(part, sizeof part, "%.*s", (int)(slash - name), name);
-        if (!exists(c, part))
+        if (exists(c, part))
+            continue;
+        rc = permission_need_new(c, part);
+        if (rc == 0)
             rc = create_one(c, part, NULL);
     }
-    return rc;
+    return rc ? rc : permission_need_new(c, name); /* what was given may end above the new parent */
 }
 
 static int check_new_name(const char *name)
@@ -170,7 +195,13 @@ static int op_create(struct call *c)
         return rc;
     if (parents)
         rc = create_parents(c, name);
-    return rc ? rc : create_one(c, name, props);
+    if (rc == 0 && parents)
+        rc = permission_need_props(c, name, props);
+    if (rc == 0)
+        rc = create_one(c, name, props);
+    if (rc == 0)
+        warn_of_kept(c, props);
+    return rc;
 }
 
 /* ---- set and inherit ---- */
@@ -210,7 +241,7 @@ static int set_owner_quotas(struct call *c, const char *name, const struct owner
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = owner_quota_set(c->s, name, &q[i]);
-    return rc;
+    return rc || n == 0 ? rc : spa_sync_now(c->s->spa); /* durable, as other properties are */
 }
 
 static int set_props(struct call *c, const char *name, const struct nvlist *props)
@@ -226,6 +257,9 @@ static int set_props(struct call *c, const char *name, const struct nvlist *prop
     snprintf(why, sizeof why, "%s", err_text(rc));
     moves_end(moves, rc == 0, &warning);
     put_warning(c, warning);
+    CLEANUP_NVLIST struct nvlist *encoded = NULL;
+    if (rc == 0 && prop_encode(props, &encoded) == 0)
+        warn_of_kept(c, encoded);
     return rc ? err_set(-rc, "%s", why) : 0;
 }
 
@@ -354,7 +388,7 @@ static int take_snapshots(struct call *c, const struct names *l, const struct nv
         return rc;
     for (size_t i = 0; i < l->n; i++)
         list[i] = l->name[i];
-    rc = dataset_snapshot(dsl_of(c), list, l->n, props);
+    rc = dataset_snapshot(dsl_of(c), list, l->n, props, c->uid);
     if (rc == -EXDEV)
         rc = err_set(EXDEV, "cannot create snapshots : multiple snapshots of same fs not allowed\n"
                             "no snapshots were created");
@@ -416,6 +450,6 @@ const struct operation zfs_operations[] = {
     {"zfs.release", OP_DELEGATED, op_zfs_release},
     {"zfs.holds", OP_READ, op_zfs_holds},
     {"zfs.bookmark", OP_DELEGATED, op_zfs_bookmark},
-    {"zfs.diff", OP_DELEGATED, op_zfs_diff},
+    {"zfs.diff", OP_DELEGATED | OP_BESIDE, op_zfs_diff},
     {NULL, 0, NULL},
 };

@@ -10,6 +10,8 @@ int props_list(struct call *c, struct nvlist **out);
 int props_encoded(struct call *c, struct nvlist **out);
 /* Puts what went wrong beside the operation into the answer (warning is consumed). */
 void put_warning(struct call *c, char *warning);
+/* Says there which of the properties (encoded) that were set have no effect. */
+void warn_of_kept(struct call *c, const struct nvlist *props);
 /* -p: the missing parents of a dataset, outermost first. */
 int create_parents(struct call *c, const char *name);
 /* Mounts what has just been made, if args.mount says so; a failure is a warning. */

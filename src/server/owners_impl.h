@@ -16,6 +16,8 @@ struct owner_property {
     const char *who; /* a name or a number; part of the property's name */
 };
 bool owner_property_parse(const char *name, struct owner_property *out);
+/* May the caller see (or is to be shown) it? His own always, else what zfs allow gave him. */
+bool owner_property_visible(struct call *c, struct dataset *ds, const struct owner_property *p);
 int owner_property_get(struct dataset *ds, const struct owner_property *p, uint64_t *value);
 
 /* A limit to be set: "userquota@joe", "defaultuserquota" and their like. */

@@ -9,6 +9,8 @@
 #include "codec/crypt.h"
 #include "server/wire_impl.h"
 
+#define QUEUE 32768 /* bytes that are sent together */
+
 void wire_init(struct wire *w, int fd)
 {
     *w = (struct wire){.fd = fd};
@@ -17,10 +19,11 @@ void wire_init(struct wire *w, int fd)
 void wire_destroy(struct wire *w)
 {
     free(w->buf);
+    free(w->out);
     if (w->fd >= 0)
         close(w->fd);
     w->fd = -1;
-    w->buf = NULL;
+    w->buf = w->out = NULL;
 }
 
 static int send_all(int fd, struct iovec *v, int n)
@@ -42,15 +45,49 @@ static int send_all(int fd, struct iovec *v, int n)
     return 0;
 }
 
-int wire_send(struct wire *w, struct json_object *obj)
+static int flush(struct wire *w)
+{
+    struct iovec v = {w->out, w->queued};
+    int rc = w->queued ? send_all(w->fd, &v, 1) : 0;
+    crypt_wipe(w->out, w->queued); /* there may have been a key in it */
+    w->queued = 0;
+    return rc;
+}
+
+static int append(struct wire *w, const char *text, size_t n)
+{
+    if (w->out_cap - w->queued < n + 1) {
+        size_t cap = w->queued + n + 1 > QUEUE ? w->queued + n + 1 : QUEUE;
+        char *more = realloc(w->out, cap);
+        if (!more)
+            return -ENOMEM;
+        w->out = more;
+        w->out_cap = cap;
+    }
+    memcpy(w->out + w->queued, text, n);
+    w->queued += n + 1;
+    w->out[w->queued - 1] = '\n';
+    return 0;
+}
+
+int wire_queue(struct wire *w, struct json_object *obj)
 {
     size_t n;
     const char *text = json_object_to_json_string_length(
         obj, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &n);
-    struct iovec v[2] = {{(char *)text, n}, {(char[]){'\n'}, 1}};
-    int rc = text ? send_all(w->fd, v, 2) : -ENOMEM;
+    int rc = text ? 0 : -ENOMEM;
+    if (rc == 0 && w->queued > 0 && w->queued + n + 1 > QUEUE)
+        rc = flush(w);
+    if (rc == 0)
+        rc = append(w, text, n);
     json_object_put(obj);
     return rc;
+}
+
+int wire_send(struct wire *w, struct json_object *obj)
+{
+    int rc = wire_queue(w, obj);
+    return rc ? rc : flush(w);
 }
 
 /* Makes sure the buffer holds a whole line; *len is its length without the newline. */

@@ -14,11 +14,16 @@ struct wire {
     int fd;
     char *buf;
     size_t have, cap;
+    char *out; /* queued, not sent yet */
+    size_t queued, out_cap;
 };
 
 void wire_init(struct wire *w, int fd);
 void wire_destroy(struct wire *w); /* closes the descriptor */
-/* Sends obj and puts it. 0 or -EPIPE. */
+/* Puts obj after noting its text down: many small messages go out together, at the latest with the
+ * next one that is sent. 0, -EPIPE or -ENOMEM. */
+int wire_queue(struct wire *w, struct json_object *obj);
+/* Sends what is queued, and obj, and puts it. 0 or -EPIPE. */
 int wire_send(struct wire *w, struct json_object *obj);
 /* The next object; -EPIPE at the end, -EBADMSG if a line is no JSON object or too long. */
 int wire_receive(struct wire *w, struct json_object **out);

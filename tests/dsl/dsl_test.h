@@ -275,7 +275,7 @@ static inline struct dataset *hold(struct dsl_test *p, const char *name)
 
 static inline void snapshot(struct dsl_test *p, const char *name)
 {
-    int rc = dataset_snapshot(p->dsl, &name, 1, NULL);
+    int rc = dataset_snapshot(p->dsl, &name, 1, NULL, 0);
 
     if (rc != 0)
         fail_msg("snapshot %s: %s", name, err_text(rc));

@@ -128,7 +128,7 @@ static void words_that_nobody_knows(void **state)
     assert_true(freed >= 1 << 19);
     assert_int_equal(dsl_task(p.dsl, NULL, lengthen, mark, DSL_SPACE_NORMAL), 0);
     assert_int_equal(dataset_clone(p.dsl, "tank/f@b", "tank/c", NULL, 0), 0);
-    assert_int_equal(dataset_promote(p.dsl, "tank/c"), 0);
+    assert_int_equal(dataset_promote(p.dsl, "tank/c", 0), 0);
     same_bookmark(&p, "tank/c#b", &want);
     dataset_rele(ds);
     dsl_test_free(&p);

@@ -153,10 +153,13 @@ static void refused_values(void **state)
     refuse("tank/a", "casesensitivity", "insensitive", EINVAL, "'casesensitivity' is readonly");
     refuse("tank/a", "volsize", "20M", EINVAL, "'volsize' does not apply to datasets of this type");
     refuse("tank/a", "quota", "1K", ENOSPC, "size is less than current used or reserved space");
-    refuse("tank/a", "dedup", "on", ENOTSUP, "property 'dedup' is not supported yet");
+    refuse("tank/a", "longname", "on", ENOTSUP, "property 'longname' is not supported yet");
     refuse("tank/a", "reservation", "10G", ENOSPC, "size is greater than available space");
     refuse("tank/nosuch", "atime", "off", ENOENT, "dataset does not exist");
-    set_prop(&p, "tank/a", "dedup", "off"); /* what it is anyway */
+    set_prop(&p, "tank/a", "longname", "off"); /* what it is anyway */
+    set_prop(&p, "tank/a", "dedup", "on"); /* kept */
+    check_prop("tank/a/b", "dedup", "on", SOURCE_INHERITED, "tank/a");
+    set_prop(&p, "tank/a", "dedup", "off");
     assert_int_equal(prop_inherit(p.dsl, "tank/a", "nosuch", false), -EINVAL);
     assert_int_equal(prop_inherit(p.dsl, "tank/a", "quota", false), -EINVAL);
 }
@@ -167,10 +170,10 @@ static void several_at_once(void **state)
     struct nvlist *l = nvlist_new();
 
     nvlist_add_string(l, "atime", "off");
-    nvlist_add_string(l, "dedup", "on");
+    nvlist_add_string(l, "longname", "on");
     assert_int_equal(prop_set(p.dsl, "tank/a", l), -ENOTSUP);
     check_prop("tank/a", "atime", "on", SOURCE_DEFAULT, NULL);
-    nvlist_add_string(l, "dedup", "off");
+    nvlist_add_string(l, "longname", "off");
     assert_int_equal(prop_set(p.dsl, "tank/a", l), 0);
     check_prop("tank/a", "atime", "off", SOURCE_LOCAL, NULL);
     nvlist_free(l);

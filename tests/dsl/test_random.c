@@ -324,7 +324,7 @@ static void op_promote(struct model *m, unsigned i)
     for (unsigned n = 0; from >= 0 && n < SNAPSHOTS; n++)
         if (m->snap[from][n] && m->born[from][n] <= m->born[from][k] && m->snap[i][n])
             want = -EEXIST;
-    assert_int_equal(dataset_promote(m->p.dsl, m->name[i]), from < 0 ? -EINVAL : want);
+    assert_int_equal(dataset_promote(m->p.dsl, m->name[i], 0), from < 0 ? -EINVAL : want);
     if (from < 0 || want != 0)
         return;
     memcpy(old, m->origin[from], sizeof old);
@@ -347,7 +347,7 @@ static void op_rename(struct model *m, unsigned i)
         strcpy(up, m->name[parent]);
     inside = strncmp(up, m->name[i], n) == 0 && (up[n] == 0 || up[n] == '/');
     snprintf(name, sizeof name, "%.40s/r%u", up, m->next++);
-    assert_int_equal(dataset_rename(m->p.dsl, m->name[i], name), inside ? -EINVAL : 0);
+    assert_int_equal(dataset_rename(m->p.dsl, m->name[i], name, 0), inside ? -EINVAL : 0);
     for (unsigned k = 0; k < DATASETS && !inside; k++) {
         if (!m->ds[k] || k == i || strncmp(m->name[k], m->name[i], n) != 0 || m->name[k][n] != '/')
             continue;

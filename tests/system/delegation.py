@@ -126,6 +126,136 @@ def groups_and_everyone(t, u):
     u.may_not('snapshot', f'{t}/g@three')
 
 
+def parents_one_by_one(t, u):
+    """What is given for a dataset alone does not reach what is made below one that create -p made."""
+    zfs('allow', '-l', 'nobody', 'create,mount', f'{t}/l')
+    u.may_not('create', '-p', f'{t}/l/x/y/z')
+    if zfs('list', '-H', '-o', 'name', '-r', f'{t}/l').out.split() != [f'{t}/l', f'{t}/l/x']:
+        raise Failure('the first one, and nothing else, should be there')
+    u.may_not('create', f'{t}/l/x/y')
+    zfs('allow', '-d', 'nobody', 'create,mount', f'{t}/l')
+    u.may('create', '-p', f'{t}/l/x/y/z')
+
+
+def only_his_own_taken_back(t, u):
+    """Who may give still takes nothing from others, and everything from himself."""
+    zfs('allow', 'nobody', 'allow,create,hold', f'{t}/u')
+    zfs('allow', 'daemon', 'create,hold', f'{t}/u')
+    zfs('allow', '-e', 'hold', f'{t}/u')
+    zfs('allow', '-s', '@one', 'create', f'{t}/u')
+    before = zfs('allow', f'{t}/u').out
+    for argv in (('daemon', 'create'), ('daemon',), ('-e',), ('-e', 'hold'), ('-s', '@one'),
+                 ('-s', '@one', 'create'), ('-c', 'create'), ('-g', '4242', 'create')):
+        u.may_not('unallow', *argv, f'{t}/u')
+    if zfs('allow', f'{t}/u').out != before:
+        raise Failure('something was taken')
+    u.may('unallow', 'nobody', 'create', f'{t}/u')
+    zfs('allow', 'nobody', 'create', f'{t}/u/below')
+    u.may('unallow', 'nobody', f'{t}/u')
+    u.may_not('unallow', 'nobody', f'{t}/u/below') # he may not give there any more
+    if 'nobody' in zfs('allow', f'{t}/u').out:
+        raise Failure('he still has something')
+
+
+def who_uses_what(t, u):
+    """An ordinary user sees his own figures, those of others and the history only if he was given that."""
+    def value(prop):
+        r = u.as_user(f'{u.bin}/zfs', 'get', '-H', '-o', 'value', prop, f'{t}/w')
+        return r.stdout.strip()
+    denied = f"cannot get used/quota for {t}/w: {DENIED}\n"
+    for kind in ('user', 'group', 'project'):
+        r = u.as_user(f'{u.bin}/zfs', f'{kind}space', f'{t}/w')
+        if (r.returncode, r.stderr) != (255, denied):
+            raise Failure(f'{kind}space: {r.returncode} {r.stderr}')
+    for prop, want in ((f'userused@{u.uid}', '0B'), ('groupused@4242', '0B'), ('userused@0', '-'),
+                       ('userquota@0', '-'), ('groupused@0', '-'), ('projectused@0', '-')):
+        if value(prop) != want:
+            raise Failure(f'{prop}: {value(prop)} instead of {want}')
+    zfs('allow', 'nobody', 'userused', f'{t}/w')
+    if value('userused@0') in ('-', '') or value('userquota@0') != '-':
+        raise Failure('userused was given, userquota was not')
+    u.may_not('userspace', f'{t}/w')
+    zfs('allow', 'nobody', 'userquota,userobjused,userobjquota', f'{t}/w')
+    u.may('userspace', f'{t}/w')
+    for options in ([], ['-il']):
+        r = u.as_user(f'{u.bin}/zpool', 'history', *options, t)
+        if r.returncode != 1 or r.stdout != f"History for '{t}':\n" or \
+           r.stderr != f"cannot show history for pool '{t}': {DENIED}\n":
+            raise Failure(f'history: {r.returncode} {r.stdout}{r.stderr}')
+
+
+def limits(t, u):
+    """Numbers of file systems and snapshots are counted from the first limit on, and bind who is not root;
+    the figures and sentences are the reference's."""
+    top = f'{t}/n'
+    def counts(*names):
+        out = zfs('get', '-H', '-o', 'value', 'filesystem_count,snapshot_count', *names).out.split()
+        return list(zip(out[::2], out[1::2]))
+    def is_now(*want):
+        if counts(*[f'{top}{name}' for name, _, _ in want]) != [(f, s) for _, f, s in want]:
+            raise Failure(f'{counts(*[top + name for name, _, _ in want])} instead of {want}')
+    zfs('create', '-p', f'{top}/x')
+    zfs('snapshot', f'{top}/x@0')
+    is_now(('', 'none', 'none'))
+    zfs('set', 'filesystem_limit=2', 'snapshot_limit=2', top)
+    is_now(('', '1', '1'), ('/x', '0', '1'))
+    for name in ('r1', 'r2', 'r3'):
+        zfs('create', f'{top}/{name}') # root might change the limit anyway
+    zfs('snapshot', '-r', f'{top}@r')
+    is_now(('', '4', '6'), ('/r3', '0', '1'))
+    zfs('allow', 'nobody', 'create,mount,snapshot,clone,rename,promote', t)
+    full = 'out of space'
+    u.may_not('create', f'{top}/u', says=full)
+    u.may_not('snapshot', f'{top}@u', says=f"cannot create snapshot '{top}@u': {full}")
+    u.may_not('clone', f'{top}/x@0', f'{top}/c', says=full)
+    zfs('create', '-p', f'{t}/moved/y/z')
+    zfs('snapshot', '-r', f'{t}/moved@m')
+    u.may_not('rename', '-u', f'{t}/moved', f'{top}/moved', says=full)
+    zfs('rename', f'{t}/moved', f'{top}/moved')
+    is_now(('', '7', '9'), ('/moved', '2', '3'), ('/moved/y/z', '0', '1'))
+    zfs('rename', f'{top}/moved/y', f'{t}/y')
+    is_now(('', '5', '7'), ('/moved', '0', '1'))
+    zfs('destroy', '-r', f'{t}/y')
+    zfs('set', 'filesystem_limit=6', 'snapshot_limit=9', top)
+    u.may('create', f'{top}/u')
+    u.may_not('create', f'{top}/u2', says=full)
+    u.may_not('snapshot', '-r', f'{top}@all', says=full) # seven at once, two may be
+    u.may('snapshot', f'{top}@a', f'{top}/u@a')
+    u.may_not('snapshot', f'{top}/x@a', says=full)
+    zfs('set', 'filesystem_limit=none', top)
+    u.may('create', f'{top}/u2')
+    is_now(('', '7', '9'))
+    zfs('destroy', f'{top}/u2')
+    zfs('destroy', f'{top}@a')
+    is_now(('', '6', '8'))
+    zfs('unallow', 'nobody', t)
+
+
+def links_of_others(t, u, lab):
+    """Root's mounts do not follow an ordinary user's symbolic links, neither at the end nor on the way."""
+    victim, his = lab.path('victim'), lab.path('his')
+    os.makedirs(os.path.join(victim, 'sub'))
+    os.mkdir(his)
+    os.symlink(victim, lab.path('roots'))
+    os.chown(his, u.uid, u.uid)
+    if u.as_user('ln', '-s', victim, os.path.join(his, 'link')).returncode:
+        raise Failure('cannot make the link')
+    for at in ('link', 'link/sub', 'link/new'):
+        r = zfs('create', '-o', f'mountpoint={his}/{at}', f'{t}/link', check=False)
+        if 'symbolic link of another user' not in r.err or 'but not mounted' not in r.err:
+            raise Failure(f'{at}: {r}')
+        zfs('destroy', f'{t}/link')
+    zfs('create', f'{t}/link')
+    zfs('set', f'mountpoint={his}/link', f'{t}/link', check=False)
+    if victim in open('/proc/mounts').read() or os.listdir(victim) != ['sub']:
+        raise Failure('something was mounted or made behind the link')
+    zfs('set', f'mountpoint={lab.path("roots")}/own', f'{t}/link')
+    zfs('mount', f'{t}/link')
+    if not os.path.ismount(os.path.join(victim, 'own')):
+        raise Failure('root may have links of his own')
+    zfs('destroy', f'{t}/link')
+
+
 def sets(t, u):
     """The nearest definition from where a set was given upwards says what it means."""
     zfs('allow', '-s', '@set', 'hold', t)
@@ -183,10 +313,12 @@ def main():
     with Lab('delegation') as lab:
         pool, u = lab.pool('deleg'), User(lab)
         t = pool.name
-        for name in ('a', 'a/b', 'g', 'g/below', 's', 'm', 'off'):
+        for name in ('a', 'a/b', 'g', 'g/below', 's', 'm', 'off', 'l', 'u', 'u/below', 'w'):
             zfs('create', f'{t}/{name}')
-        for function in (nothing_given, of_the_pool_itself, given, groups_and_everyone, sets, makers, switched_off):
+        for function in (nothing_given, of_the_pool_itself, given, groups_and_everyone, sets, makers, switched_off,
+                         parents_one_by_one, only_his_own_taken_back, who_uses_what, limits):
             report.check(function.__name__, function, t, u)
+        report.check('links_of_others', links_of_others, t, u, lab)
         report.check('survives', survives, t, u, pool)
         pool.export()
         # The reference's zdb does not know the second level of these objects: it calls them leaked.

@@ -98,6 +98,24 @@ def projects(pool):
     equal(rows, ['0\t0\t2', '77\t3145728\t2'], 'projectspace')
 
 
+@test
+def kept_properties(pool):
+    """What has no effect yet is kept and said so; the default is nothing to talk about."""
+    name = f'{pool.name}/kept'
+    zfs('create', '-o', 'logbias=throughput', name)
+    for prop, value, default in (('sharenfs', 'on', 'off'), ('aclmode', 'passthrough', 'discard'),
+                                 ('primarycache', 'metadata', 'all'), ('dedup', 'on', 'off'), ('sync', 'disabled', 'standard'),
+                                 ('special_small_blocks', '8K', '0'), ('context', 'a:b:c:d', 'none')):
+        said = zfs('set', f'{prop}={value}', name).err
+        equal(said, f"property '{prop}' is kept, but has no effect in this version\n", prop)
+        equal(zfs('get', '-H', '-o', 'value,source', prop, name).out, f'{value}\tlocal\n', prop)
+        equal(zfs('set', f'{prop}={default}', name).err, '', prop)
+    equal(zfs('get', '-H', '-o', 'value,source', 'logbias', name).out, 'throughput\tlocal\n', 'logbias')
+    zfs('snapshot', f'{name}@s')
+    r = zfs('clone', '-o', 'sharesmb=on', f'{name}@s', f'{name}2')
+    equal(r.err, "property 'sharesmb' is kept, but has no effect in this version\n", 'clone')
+
+
 def project(status, want, *argv, err=''):
     r = zfs('project', *argv, check=False)
     got = sorted(r.out.splitlines())
@@ -135,6 +153,11 @@ def project_command(pool):
     project(0, [f'{d}/1\0'], '-c', '-0', '-r', d)
     project(0, [], '-C', '-r', d)
     project(0, [f'    0 - {d}', f'    0 - {d}/1', f'    0 - {d}/e'], d)
+    os.mkdir(f'{top}/other')
+    os.symlink(f'{top}/other', f'{d}/e/out')
+    project(0, [], '-r', '-s', '-p', '8', d)
+    project(0, [f'    0 - {top}/other'], '-d', f'{top}/other')
+    project(0, [], '-C', '-r', d)
     project(255, [], f'{d}/none', err='failed to stat')
     project(255, [], f'{d}/fifo', err='only support project quota on regular file or directory')
     for argv, err in ((('-p', '-1', d), 'invalid project ID'), (('-p', '4294967295', d), 'invalid project ID'),

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """snapshots.py [NAME...]: rollback under a live mount, clones, promotion, renames; then both judges."""
 import errno
+import json
 import mmap
 import os
+import socket
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'lib'))
 import judge
-from lab import BIN, Failure, Lab, Report, need_root, run, seed, zfs
+from lab import BIN, Failure, Lab, Report, need_root, run, seed, wait_until, zfs
 
 TESTS = []
 
@@ -315,6 +317,31 @@ def slow_reader_of_diff(pool):
     zfs('destroy', '-r', name)
 
 
+@test
+def reader_of_diff_that_stops(pool):
+    """Who asks for a diff and reads nothing keeps nobody waiting; only what is compared stays."""
+    name, top = f'{pool.name}/stops', f'{pool.mnt}/stops'
+    zfs('create', name)
+    zfs('snapshot', f'{name}@a')
+    for i in range(4000):
+        put(f'{top}/{i:04}{"n" * 230}', b'')
+    zfs('snapshot', f'{name}@b')
+    zfs('snapshot', f'{name}@c')
+    with socket.socket(socket.AF_UNIX) as s:
+        here = os.getcwd()
+        os.chdir(os.environ['TARN_RUN_DIR']) # the path may be long
+        s.connect(f'{pool.name}.sock')
+        os.chdir(here)
+        s.sendall(json.dumps({'tarn': 1, 'op': 'zfs.diff',
+                              'args': {'name': f'{name}@a', 'to': f'{name}@b'}}).encode() + b'\n')
+        s.recv(1) # it has begun
+        zfs('set', 'a:b=c', name, timeout=20)
+        zfs('destroy', f'{name}@c', timeout=20)
+        r = zfs('destroy', f'{name}@a', check=False, timeout=20)
+        equal((r.status, 'dataset is busy' in r.err), (1, True), 'destroying what is compared')
+    wait_until(lambda: zfs('destroy', '-r', name, check=False).status == 0, 'the end of the diff')
+
+
 def seconds_worked(pool):
     """Processor time of the pool process: unlike the clock's, it means the same on a loaded machine."""
     with open(f'/proc/{pool.pid()}/stat') as f:
@@ -385,6 +412,8 @@ def main():
     need_root()
     report = Report()
     with Lab('snapshots') as lab:
+        os.environ['TARN_RUN_DIR'] = lab.path('run')
+        os.makedirs(lab.path('run'), mode=0o700)
         pool = None
 
         def made():

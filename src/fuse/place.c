@@ -32,16 +32,10 @@ static void walk_close(struct walk *w)
         close(w->at);
 }
 
-static int step_to(struct walk *w, const char *name)
+static void step_to(struct walk *w, int fd)
 {
-    int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-
-    if (fd < 0)
-        return -errno;
-    if (w->at >= 0)
-        close(w->at);
+    walk_close(w);
     w->at = fd;
-    return 0;
 }
 
 /* Cuts the next component off; false at the end. */
@@ -57,6 +51,16 @@ static bool next_name(struct walk *w, char name[NAME_MAX + 1])
     return true;
 }
 
+static int from_the_top(struct walk *w)
+{
+    int fd = open("/", O_PATH | O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    step_to(w, fd);
+    return 0;
+}
+
 /* What a link says goes in front of the rest. */
 static int put_link(struct walk *w, const char *to)
 {
@@ -66,19 +70,27 @@ static int put_link(struct walk *w, const char *to)
         return -ENOMEM;
     if ((size_t)snprintf(w->rest, sizeof w->rest, "%s/%s", to, rest) >= sizeof w->rest)
         return -ENAMETOOLONG;
-    return *to == '/' ? step_to(w, "/") : 0;
+    return *to == '/' ? from_the_top(w) : 0;
 }
 
+/* The link is opened first, so that what is asked and what is read are one and the same. */
 static int follow(struct walk *w, const char *name)
 {
+    int fd CLEANUP_CLOSE = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     char to[PATH_MAX];
     struct stat st;
-    ssize_t n = readlinkat(w->at, name, to, sizeof to - 1);
+    ssize_t n;
 
-    if (n < 0) /* no link: only they can be read so, and a dead mount answers nothing else */
-        return step_to(w, name);
+    if (fd < 0)
+        return -errno;
+    n = readlinkat(fd, "", to, sizeof to - 1);
+    if (n < 0) { /* no link: only they can be read so, and a dead mount answers nothing else */
+        step_to(w, fd);
+        fd = -1;
+        return 0;
+    }
     to[n] = 0;
-    if (fstatat(w->at, name, &st, AT_SYMLINK_NOFOLLOW))
+    if (fstat(fd, &st))
         return -errno;
     if (st.st_uid != 0 && st.st_uid != geteuid())
         return err_set(ELOOP, "cannot mount '%s': '%s' in it is a symbolic link of another user",
@@ -109,7 +121,7 @@ int fuse_place_open(const char *path, bool make, bool *made, int *fd)
     if (*path != '/' || strlen(path) >= sizeof w.rest)
         return err_set(EINVAL, "'%s' is no place for a mount", path);
     snprintf(w.rest, sizeof w.rest, "%s", path);
-    rc = step_to(&w, "/");
+    rc = from_the_top(&w);
     while (rc == 0 && next_name(&w, name))
         rc = one(&w, name);
     if (rc == 0 && w.rest[strspn(w.rest, "/")])

@@ -9,12 +9,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from lab import Failure, Lab, Report, need_program, need_root, zpool
 
 HEAD = '''\
-              capacity     operations     bandwidth 
+              capacity     operations     bandwidth
 pool        alloc   free   read  write   read  write
 ----------  -----  -----  -----  -----  -----  -----
 '''
 EXACT_HEAD = '''\
-                        capacity                         operations                         bandwidth           
+                        capacity                         operations                         bandwidth
 pool                  alloc             free             read            write             read            write
 ----------  ---------------  ---------------  ---------------  ---------------  ---------------  ---------------
 '''
@@ -34,7 +34,7 @@ def heads(pool):
     width = max(10, len(pool.name))
     wide = [' ' * (width - 10) + HEAD.split('\n')[0], 'pool' + ' ' * (width - 10) + HEAD.split('\n')[1][4:],
             '-' * (width - 10) + HEAD.split('\n')[2]]
-    want(text.split('\n')[:3] == wide, text)
+    want([line.rstrip() for line in text.split('\n')[:3]] == wide, text)
     want(re.fullmatch(pool.name + r' *( +[\d.]+[KM]?){6}', text.split('\n')[3]), text)
     text = out('-p', pool.name)
     want(text.split('\n')[0].strip() == EXACT_HEAD.split('\n')[0].strip(), text)

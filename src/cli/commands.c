@@ -26,6 +26,8 @@ const struct command zpool_commands[] = {
      "       zpool import [-d DIR | -d DEVICE]... [-DflN] [-o PROPERTY=VALUE]... [-R ROOT]\n"
      "                    [--rewind-to-checkpoint] [-T TXG]\n"
      "                    -a | POOL [NEWNAME] | GUID [NEWNAME]"},
+    {"iostat", zpool_iostat,
+     "[-gHLnpPvy] [-T d|u] [POOL... | POOL VDEV...] [INTERVAL [COUNT]]"},
     {"labelclear", zpool_labelclear, "[-f] DEVICE"},
     {"list", zpool_list,
      "[-gHLpPv] [-j [--json-int] [--json-pool-key-guid]] [-o PROPERTY,...] [-T d|u] [POOL]...\n"
@@ -47,7 +49,6 @@ const struct command zpool_commands[] = {
     {"ddtprune", LATER},
     {"events", LATER},
     {"initialize", LATER},
-    {"iostat", LATER},
     {"prefetch", LATER},
     {"reguid", LATER},
     {"remove", LATER},

@@ -112,6 +112,13 @@ static void print_stamp(char how)
     puts(text);
 }
 
+void repeat_sleep(const struct repeat *r)
+{
+    struct timespec t = {(time_t)r->interval,
+                         (long)((r->interval - (double)(time_t)r->interval) * 1e9)};
+    nanosleep(&t, NULL);
+}
+
 int repeat(const struct repeat *r, int (*fn)(void *arg), void *arg)
 {
     int rc = 0;
@@ -122,9 +129,7 @@ int repeat(const struct repeat *r, int (*fn)(void *arg), void *arg)
         fflush(stdout);
         if (rc != 0 || r->interval == 0 || (r->count != 0 && i + 1 >= r->count))
             return rc;
-        struct timespec t = {(time_t)r->interval,
-                             (long)((r->interval - (double)(time_t)r->interval) * 1e9)};
-        nanosleep(&t, NULL);
+        repeat_sleep(r);
         if (r->blank)
             putchar('\n');
     }

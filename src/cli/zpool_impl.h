@@ -22,6 +22,7 @@ int zpool_history(int argc, char **argv);
 int zpool_scrub(int argc, char **argv);
 int zpool_resilver(int argc, char **argv);
 int zpool_wait(int argc, char **argv);
+int zpool_iostat(int argc, char **argv);
 int zpool_labelclear(int argc, char **argv);
 int zpool_add(int argc, char **argv);
 int zpool_attach(int argc, char **argv);
@@ -49,6 +50,7 @@ struct repeat {
 int repeat_parse(struct repeat *r, int argc, char **argv); /* the number of arguments left */
 int repeat_stamp(struct repeat *r, const char *word);      /* 0, or 2 after a message */
 int repeat(const struct repeat *r, int (*fn)(void *arg), void *arg);
+void repeat_sleep(const struct repeat *r); /* the interval */
 
 /* ---- Properties of pools as columns (pool_columns.c) ---- */
 

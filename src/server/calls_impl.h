@@ -27,7 +27,6 @@ struct calls {
 void call_note(struct call *c, const char *name, struct nvlist *in, struct nvlist *out);
 /* Names as a list {name}, below a key unless that is NULL. NULL: no memory. */
 struct nvlist *call_names(const char *key, const struct names *l);
-uint64_t clock_ns(void); /* monotonic; of call.started */
 /* Empties the list. The pool may have gone. */
 void calls_write(struct server *s, struct calls *calls, const char *command, uid_t uid);
 

@@ -318,6 +318,7 @@ int op_pool_status(struct call *c)
     rc = put_damage(c, c->ok);
     if (rc != 0)
         return rc;
+    put_number(c->ok, "age", clock_ns() - c->s->started);
     put_number(c->ok, "size", st.size);
     put_number(c->ok, "alloc", st.alloc);
     put_number(c->ok, "dspace", st.dspace);

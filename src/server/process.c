@@ -115,7 +115,7 @@ void server_init_locks(struct server *s)
 
 static int server_init(struct server *s, const struct start *st)
 {
-    *s = (struct server){.listener = -1, .log = -1};
+    *s = (struct server){.listener = -1, .log = -1, .started = clock_ns()};
     server_init_locks(s);
     if (st->opts->altroot && !(s->altroot = strdup(st->opts->altroot)))
         return -ENOMEM;

@@ -19,9 +19,12 @@ struct fuse_server;
 struct json_object;
 struct spa;
 
+uint64_t clock_ns(void); /* monotonic */
+
 struct server {
     struct spa *spa;
     struct fuse_server *fuse;
+    uint64_t started; /* clock_ns */
     char *altroot;
     char socket_path[1200];
     int listener;         /* the main loop's */

@@ -80,7 +80,7 @@ static int upgrade(long version, bool recursive, int argc, char **argv)
         }
         rc = 1;
         if (now > version)
-            fprintf(stderr, "%s: can not be downgraded; it is already at version %lld\n", name, now);
+            printf("%s: can not be downgraded; it is already at version %lld\n", name, now);
         else
             fprintf(stderr, "%s: upgrading from version %lld is not supported yet\n", name, now);
     }

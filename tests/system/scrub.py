@@ -505,7 +505,7 @@ dd if=/dev/urandom of=/tmp/new/large bs=1M count=30 2>&1
 zpool sync $P
 echo 1 > $SCAN; echo 20 > $MIN
 zpool online $P /share/$P/disk1.img
-for i in 1 2 3; do echo 0 > $SCAN; zpool sync $P; echo 1 > $SCAN; zpool sync $P; done
+echo 0 > $SCAN; zpool sync $P; echo 1 > $SCAN; zpool sync $P
 zpool status $P | grep 'resilver in progress' || { echo "@@ in progress"; zpool status $P; }
 zpool export $P || echo "@@ export"
 '''

@@ -32,6 +32,8 @@ int zpool_offline(int argc, char **argv);
 int zpool_online(int argc, char **argv);
 int zpool_clear(int argc, char **argv);
 int zpool_reopen(int argc, char **argv);
+int zpool_trim(int argc, char **argv);
+int zpool_initialize(int argc, char **argv);
 
 /* Calls fn for the pools named, or for all, in name order. Pools that are not open are told about,
  * and give 1. none: what to say on standard error if no pool is open at all, or NULL. Otherwise the

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/zpool_impl.h"
@@ -52,6 +53,51 @@ static void print_counters(const struct status *p, struct json_object *v, bool l
         printf(" %5llu", json_unsigned(v, "direct_errors"));
 }
 
+static unsigned long long upkeep_number(struct json_object *v, const char *kind, const char *what)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s_%s", kind, what);
+    return json_unsigned(v, key);
+}
+
+/* How it stands with the trim or initialization of a leaf, in full. */
+static void print_upkeep(struct json_object *v, const char *kind, const char *done, const char *state)
+{
+    const struct {
+        const char *state, *text;
+    } states[] = {{"active", "started"}, {"suspended", "suspended, started"}, {"complete", "completed"}};
+    unsigned long long part = upkeep_number(v, kind, "done"), total = upkeep_number(v, kind, "total");
+    time_t at = (time_t)upkeep_number(v, kind, "time");
+    char when[32] = "?";
+    size_t i = 0;
+    while (i < ARRAY_LEN(states) && strcmp(states[i].state, state) != 0)
+        i++;
+    if (i == ARRAY_LEN(states)) {
+        printf("  (un%s)", done);
+        return;
+    }
+    if (ctime_r(&at, when))
+        when[strcspn(when, "\n")] = 0;
+    printf("  (%d%% %s, %s at %s)", total ? (int)((double)part / (double)total * 100) : 100, done,
+           states[i].text, when);
+}
+
+static void print_upkeeps(const struct status *p, struct json_object *v)
+{
+    const char *initialize = json_text(v, "initialize_state", "none"),
+               *trim = json_text(v, "trim_state", "none");
+    if (p->initialize)
+        print_upkeep(v, "initialize", "initialized", initialize);
+    else if (strcmp(initialize, "active") == 0)
+        printf("  (initializing)");
+    if (p->trim && json_flag(v, "trim_unsupported"))
+        printf("  (trim unsupported)");
+    else if (p->trim)
+        print_upkeep(v, "trim", "trimmed", trim);
+    else if (strcmp(trim, "active") == 0)
+        printf("  (trimming)");
+}
+
 static void print_vdev(const struct status *p, struct json_object *v, int indent, int width)
 {
     char buf[PATH_MAX];
@@ -66,10 +112,8 @@ static void print_vdev(const struct status *p, struct json_object *v, int indent
         print_counters(p, v, leaf);
     if (*why)
         printf("  %s", why);
-    if (p->initialize && leaf && !spare)
-        printf("  (uninitialized)");
-    if (p->trim && leaf && !spare)
-        printf("  (untrimmed)");
+    if (leaf)
+        print_upkeeps(p, v);
     putchar('\n');
     if (strcmp(json_text(v, "type", ""), "root") != 0)
         print_children(p, list, indent + 2, width);

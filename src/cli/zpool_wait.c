@@ -25,7 +25,8 @@ static const struct activity {
     {"replace", "REPLACE"}, {"remove", "REMOVE"}, {"resilver", "RESILVER"},
     {"scrub", "SCRUB"},     {"trim", "TRIM"},     {"raidz_expand", "RAIDZ_EXPAND"},
 };
-enum { FREE = 1, REPLACE = 3, RESILVER = 5, SCRUB = 6, ACTIVITIES = ARRAY_LEN(activities) };
+enum { FREE = 1, INITIALIZE = 2, REPLACE = 3, RESILVER = 5, SCRUB = 6, TRIM = 7,
+       ACTIVITIES = ARRAY_LEN(activities) };
 
 struct wait {
     bool chosen[ACTIVITIES];
@@ -59,6 +60,8 @@ static unsigned long long left_of(struct json_object *st, size_t activity)
     bool resilver = scan && strcmp(json_text(scan, "kind", ""), "resilver") == 0;
     if (activity == FREE)
         return json_unsigned(st, "freeing");
+    if (activity == INITIALIZE || activity == TRIM)
+        return json_unsigned(st, activities[activity].name);
     if (!scan_runs(scan) || activity == (resilver ? SCRUB : RESILVER) ||
         (activity == REPLACE && !(resilver && json_flag(st, "replacing"))) ||
         (activity != REPLACE && activity != RESILVER && activity != SCRUB))
@@ -110,7 +113,9 @@ static void print_row(struct wait *w, struct json_object *st)
 static const char *to_wait_for(const struct wait *w)
 {
     bool scrub = w->chosen[SCRUB], resilver = w->chosen[RESILVER] || w->chosen[REPLACE];
-    return scrub && resilver ? "none" : scrub ? "scrub" : resilver ? "resilver" : "";
+    if (scrub || resilver)
+        return scrub && resilver ? "none" : scrub ? "scrub" : "resilver";
+    return w->chosen[TRIM] ? "trim" : w->chosen[INITIALIZE] ? "initialize" : "";
 }
 
 static void pause_for(double seconds)

@@ -47,6 +47,7 @@ struct device_info {
     bool writable;
     bool rotational;
     bool vectors;           /* takes requests with iov */
+    bool discards;          /* may be told what nobody needs (DEVICE_DISCARD); files: it is tried */
 };
 
 enum {

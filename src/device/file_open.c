@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "device/device_impl.h"
@@ -29,7 +30,24 @@ void device_look_only(void)
 #define RETRY_MS_USER 3000
 #define RETRY_MS_ROOT 10000
 
-static void block_info(struct file *f)
+/* Of a partition: the disk's. */
+static bool disk_discards(const struct stat *st)
+{
+    static const char *const queues[] = {"queue", "../queue"};
+    char path[128], text[32] = "";
+    for (size_t i = 0; i < ARRAY_LEN(queues) && !*text; i++) {
+        snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s/discard_max_bytes",
+                 major(st->st_rdev), minor(st->st_rdev), queues[i]);
+        FILE *f = fopen(path, "re");
+        if (f && !fgets(text, sizeof text, f))
+            *text = 0;
+        if (f)
+            fclose(f);
+    }
+    return strtoull(text, NULL, 10) > 0;
+}
+
+static void block_info(struct file *f, const struct stat *st)
 {
     int logical = 512;
     unsigned physical = 512;
@@ -40,6 +58,7 @@ static void block_info(struct file *f)
     f->info.logical_shift = (unsigned)MAX(high_bit((unsigned)logical) - 1, 9);
     f->info.physical_shift = MAX((unsigned)MAX(high_bit(physical) - 1, 9), f->info.logical_shift);
     f->info.rotational = rotational != 0;
+    f->info.discards = disk_discards(st);
 }
 
 /* The alignment that O_DIRECT wants here; false if it cannot be used. O_DIRECT is set already. */
@@ -168,9 +187,10 @@ int device_open(struct device **out, const char *path, unsigned flags)
                                    .kind = block ? DEVICE_BLOCK : DEVICE_FILE,
                                    .logical_shift = 9,
                                    .physical_shift = 9,
+                                   .discards = true,
                                    .writable = f->writable};
     if (block)
-        block_info(f);
+        block_info(f, &st);
     file_refresh_size(f);
     int rc = queue_init(&f->queue, fd, block);
     if (rc)

@@ -76,6 +76,7 @@ static void memory_submit(struct device *d, struct device_io *io)
 static void memory_info(struct device *d, struct device_info *out)
 {
     *out = (struct device_info){.kind = DEVICE_FILE,
+                                .discards = true,
                                 .size = ((struct memory *)d)->size,
                                 .logical_shift = 9,
                                 .physical_shift = 9,

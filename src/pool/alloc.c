@@ -26,6 +26,7 @@ int alloc_init(struct pool *pool, metaslab_load_fn *load, void *arg)
     a->load = load;
     a->arg = arg;
     pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->back, NULL);
     pool->alloc = a;
     return 0;
 }
@@ -35,6 +36,8 @@ static void metaslab_fini(struct metaslab_impl *s)
     set_free(&s->free);
     set_free(&s->syncing);
     set_free(&s->freed);
+    set_free(&s->lent);
+    set_free(&s->trim);
     for (int i = 0; i < 2; i++)
         set_free(&s->defer[i]);
     for (int i = 0; i < TXG_SLOTS; i++) {
@@ -71,6 +74,7 @@ void alloc_fini(struct pool *pool)
             group_free(top->allocator);
         top->allocator = NULL;
     }
+    pthread_cond_destroy(&a->back);
     pthread_mutex_destroy(&a->lock);
     free(a);
     pool->alloc = NULL;
@@ -286,7 +290,10 @@ int alloc_blocks(struct pool *pool, uint64_t txg, uint64_t psize, int copies, bo
 
     if (metadata)
         rc = alloc_blocks_class(pool, txg, psize, copies, metadata, VDEV_CLASS_SPECIAL, bp);
-    if (rc == -ENOSPC)
+    while (rc == -ENOSPC) {
         rc = alloc_blocks_class(pool, txg, psize, copies, metadata, VDEV_CLASS_NORMAL, bp);
+        if (rc == -ENOSPC && !alloc_wait_for_loans(pool->alloc))
+            break;
+    }
     return rc;
 }

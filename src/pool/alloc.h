@@ -81,6 +81,21 @@ int alloc_load(struct metaslab *m);
  * this call's ranges. -EBUSY if the metaslab is not loaded. */
 int alloc_snapshot(struct metaslab *m, struct rangeset *allocated);
 
+/*
+ * Lending: free space that is not allocated for a while, so that its devices can be told to forget it
+ * (TRIM), or be written over. Adds up to `most` bytes of the allocatable ranges of m from `from` on (bytes
+ * within the vdev) to out, which is empty on entry; at least one range if there is any. freed_only: of
+ * what was freed since this was asked last (pool.autotrim), which is forgotten then. Reads the map if it has to. Whoever finds
+ * no space waits for loans: between the two calls no waiting for txgs, no allocation. One loan of a metaslab at a
+ * time. -EIO: the map cannot be read; -ENOMEM; nothing is lent then.
+ */
+int alloc_lend(struct metaslab *m, uint64_t from, uint64_t most, bool freed_only, struct rangeset *out);
+void alloc_return(struct metaslab *m);
+/* Bytes of a metaslab that are not allocated, those included that are not allocatable yet. */
+uint64_t alloc_room(const struct metaslab *m);
+/* Bytes freed since alloc_lend was last asked for them: a hint. */
+uint64_t alloc_freed_bytes(const struct vdev *top);
+
 struct alloc_space {
     uint64_t size;      /* raw bytes of the normal class (metaslabs only) */
     uint64_t alloc;     /* raw allocated bytes, deferred included (what zpool list shows) */

@@ -55,7 +55,8 @@ void alloc_undo(struct pool *pool, uint64_t txg, const struct blkptr *bp)
 /* Any of it free or being freed already? */
 static bool is_free(const struct metaslab_impl *s, uint64_t start, uint64_t end)
 {
-    const struct rangeset *sets[] = {s->free, s->syncing, s->freed, s->defer[0], s->defer[1]};
+    const struct rangeset *sets[] = {s->free,     s->syncing,  s->freed,
+                                     s->defer[0], s->defer[1], s->lent};
 
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
         if (sets[i] && rangeset_overlaps(sets[i], start, end))

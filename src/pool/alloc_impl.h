@@ -28,6 +28,8 @@ struct metaslab_impl {
     struct rangeset *syncing;  /* frees that alloc_sync_fn is writing now */
     struct rangeset *freed;    /* written as FREE in the txg being synced */
     struct rangeset *defer[2]; /* by txg: not allocatable yet */
+    struct rangeset *lent;     /* taken out of free for a while (alloc_lend) */
+    struct rangeset *trim;     /* what became allocatable and was not allocated since, nor trimmed */
     uint64_t cursor[CURSORS];
     uint64_t used_txg;      /* of the last allocation */
     unsigned since_weighed; /* allocations */
@@ -56,6 +58,7 @@ struct group {
     uint64_t size;              /* bytes of all metaslabs */
     _Atomic uint64_t allocated; /* bytes, what is not yet reusable included */
     _Atomic uint64_t deferred;  /* bytes in defer sets */
+    _Atomic uint64_t trimmable; /* bytes in trim sets, about */
     _Atomic bool ready;         /* weights and totals were taken from the headers */
     pthread_mutex_t lock;       /* guards what follows; taken after a metaslab's lock */
     pthread_cond_t idle;        /* with the lock of a metaslab: its work is done */
@@ -77,6 +80,9 @@ struct alloc {
     void *arg;
     pthread_mutex_t lock;  /* guards rotor */
     struct rotor rotor[4]; /* by vdev class */
+    unsigned loans;        /* under lock, as what follows */
+    uint64_t returned;     /* loans, ever */
+    pthread_cond_t back;   /* a loan has come back */
 };
 
 static inline struct metaslab_impl *metaslab_impl(const struct metaslab *m)
@@ -129,6 +135,13 @@ int metaslab_take(struct metaslab *m, uint64_t txg, uint64_t size, uint64_t *off
 void metaslab_mark_dirty(struct metaslab *m, uint64_t txg);
 void metaslab_wait_work(struct metaslab *m);
 void metaslab_end_work(struct metaslab *m);
+
+/* alloc_lend.c */
+/* For who finds no space: waits if there are loans, and says whether to try again. */
+bool alloc_wait_for_loans(struct alloc *a);
+/* Notes what became allocatable, for autotrim, and what is allocated again. With the metaslab's lock. */
+void metaslab_note_freed(struct metaslab *m, const struct rangeset *set);
+void metaslab_forget_freed(struct metaslab *m, uint64_t start, uint64_t end);
 
 /* alloc_space.c */
 bool alloc_short_of_space(struct pool *pool);

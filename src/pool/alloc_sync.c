@@ -38,7 +38,8 @@ bool alloc_dirty(struct pool *pool, uint64_t txg)
 static int full_histogram(struct metaslab *m, unsigned shift, uint64_t hist[32])
 {
     struct metaslab_impl *s = m->impl;
-    const struct rangeset *sets[] = {s->free, s->defer[0], s->defer[1], s->freed, s->syncing};
+    const struct rangeset *sets[] = {s->free,  s->defer[0], s->defer[1],
+                                     s->freed, s->syncing,  s->lent};
 
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
         if (sets[i])
@@ -65,16 +66,14 @@ int alloc_histogram(struct metaslab *m, unsigned shift, uint64_t hist[32])
 int alloc_snapshot(struct metaslab *m, struct rangeset *allocated)
 {
     struct metaslab_impl *s = m->impl;
-    struct rangeset *sets[5 + TXG_SLOTS] = {s->free, s->defer[0], s->defer[1], s->freed,
-                                            s->syncing};
-    int rc;
 
     MUTEX_GUARD(&s->lock);
     if (!s->free)
         return -EBUSY;
-    sets[0] = s->free;
-    memcpy(&sets[5], s->allocating, sizeof s->allocating);
-    rc = rangeset_add(allocated, m->start, m->start + m->size);
+    const struct rangeset *sets[6 + TXG_SLOTS] = {s->free,  s->defer[0], s->defer[1],
+                                                  s->freed, s->syncing,  s->lent};
+    memcpy(&sets[6], s->allocating, sizeof s->allocating);
+    int rc = rangeset_add(allocated, m->start, m->start + m->size);
     for (size_t i = 0; i < ARRAY_LEN(sets) && rc == 0; i++) {
         struct range r;
         if (!sets[i])
@@ -198,6 +197,8 @@ static void release(struct metaslab *m, struct rangeset **set)
     uint64_t total = set_total(*set);
     struct range r;
 
+    if (atomic_load(&g->alloc->pool->autotrim))
+        metaslab_note_freed(m, *set);
     if (s->free) {
         if (rangeset_move(s->free, *set) != 0) {
             total -= set_total(*set); /* the rest is tried again */
@@ -247,7 +248,7 @@ static bool unloadable(const struct metaslab_impl *s, uint64_t txg, unsigned idl
     for (int i = 0; i < TXG_SLOTS; i++)
         if (!set_empty(s->allocating[i]))
             return false;
-    return s->free && atomic_load(&s->work) == WORK_NONE && s->used_txg + idle < txg;
+    return s->free && !s->lent && atomic_load(&s->work) == WORK_NONE && s->used_txg + idle < txg;
 }
 
 /* The first bit from i on of one of the group's bitmaps. */
@@ -260,7 +261,7 @@ static unsigned next_bit(struct group *g, const uint64_t *map, unsigned i)
 /* Bytes of the metaslab's sets. */
 static int64_t memory_of(struct metaslab_impl *s)
 {
-    const struct rangeset *sets[] = {s->free, s->freed, s->defer[0], s->defer[1]};
+    const struct rangeset *sets[] = {s->free, s->freed, s->defer[0], s->defer[1], s->lent, s->trim};
     int64_t sum = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)

@@ -268,6 +268,8 @@ int metaslab_take(struct metaslab *m, uint64_t txg, uint64_t size, uint64_t *off
     }
     if (rc)
         return rc;
+    if (s->trim)
+        metaslab_forget_freed(m, r.start, r.start + size);
     *offset = r.start;
     *cursor_of(s, size) = r.start + size;
     s->used_txg = MAX(s->used_txg, txg);

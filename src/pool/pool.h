@@ -43,6 +43,7 @@ struct pool {
     struct block_batch *batch;      /* MOS writes held back in the txg being synced, or NULL; set
                                        with block_set_batch() only: readers look into it */
     struct pool_errors *errors;     /* pool/errors.h */
+    _Atomic bool autotrim;          /* what is freed is remembered for alloc_lend */
     struct cache *cache;            /* dmu: limit and eviction of cached blocks */
     uint64_t cache_limit;           /* bytes */
     _Atomic int64_t held_bytes; /* memory that counts against the limit but cannot be evicted:

@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/rows_impl.h"
 #include "server/server_impl.h"
+#include "spa/upkeep.h"
 #include "spa/vdevs.h"
+#include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 
@@ -99,9 +102,79 @@ static int op_detach(struct call *c)
     return spa_vdev_detach(c->s->spa, json_text(c->args, "device", ""));
 }
 
+/* ---- TRIM, initialize ---- */
+
+#define NAMES_MAX 4096
+#define WAIT_MAX  1 /* seconds: the pool cannot be exported meanwhile */
+
+struct names {
+    const char *name[NAMES_MAX];
+    size_t n;
+};
+
+static int read_names(struct call *c, struct names *names)
+{
+    struct json_object *list = json_array(c->args, "devices");
+    size_t n = json_count(list);
+    if (n > NAMES_MAX)
+        return err_set(EINVAL, "too many devices");
+    for (names->n = 0; names->n < n; names->n++)
+        names->name[names->n] = json_item(list, names->n);
+    return 0;
+}
+
+static enum vdev_upkeep_kind upkeep_kind(struct call *c)
+{
+    return strcmp(json_text(c->args, "kind", ""), "initialize") == 0 ? VDEV_INITIALIZE : VDEV_TRIM;
+}
+
+static void put_refused(void *arg, const char *name, const char *why)
+{
+    struct json_object *one = json_object_new_object();
+    put_text(one, "device", name);
+    put_text(one, "why", why);
+    json_object_array_add(arg, one);
+}
+
+static int op_upkeep(struct call *c)
+{
+    static const char *const actions[] = {"start", "suspend", "cancel", "clear"};
+    struct json_object *refused = json_object_new_array();
+    struct names names;
+    struct spa_upkeep_args args = {.kind = upkeep_kind(c),
+                                   .names = names.name,
+                                   .rate = json_unsigned(c->args, "rate"),
+                                   .secure = json_flag(c->args, "secure"),
+                                   .refused = put_refused,
+                                   .arg = refused};
+    json_object_object_add(c->ok, "refused", refused);
+    int rc = read_names(c, &names);
+    args.n = names.n;
+    unsigned a = 0;
+    while (a < ARRAY_LEN(actions) && strcmp(json_text(c->args, "action", ""), actions[a]) != 0)
+        a++;
+    if (rc == 0 && a == ARRAY_LEN(actions))
+        rc = err_set(EINVAL, "device.upkeep: no such action");
+    args.action = (enum spa_upkeep_action)a;
+    rc = rc ? rc : spa_upkeep(c->s->spa, &args);
+    return rc == -EINVAL && json_object_array_length(refused) > 0 ? 0 : rc;
+}
+
+static int op_upkeep_wait(struct call *c)
+{
+    struct names names;
+    uint64_t left = 0;
+    int rc = read_names(c, &names);
+    rc = rc ? rc : spa_upkeep_wait(c->s->spa, upkeep_kind(c), names.name, names.n, WAIT_MAX, &left);
+    put_number(c->ok, "left", left);
+    return rc;
+}
+
 const struct operation device_operations[] = {
     {"device.offline", 0, op_offline}, {"device.online", 0, op_online},
     {"device.clear", 0, op_clear},     {"device.reopen", 0, op_reopen},
     {"device.add", 0, op_add},         {"device.attach", 0, op_attach},
-    {"device.detach", 0, op_detach},   {NULL, 0, NULL},
+    {"device.detach", 0, op_detach},   {"device.upkeep", 0, op_upkeep},
+    {"device.upkeep_wait", OP_READ, op_upkeep_wait},
+    {NULL, 0, NULL},
 };

@@ -10,6 +10,7 @@
 #include "server/server_impl.h"
 #include "spa/scan.h"
 #include "spa/spa.h"
+#include "spa/upkeep.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
@@ -107,6 +108,14 @@ static int op_activity(struct call *c)
         if (strcmp(wait, kinds[i]) == 0)
             rc = spa_scan_wait(spa, (enum spa_scan_kind)i, WAIT_MAX);
     rc = rc == -ETIMEDOUT ? 0 : rc;
+    for (unsigned k = 0; k < VDEV_UPKEEP_KINDS && rc == 0; k++) {
+        static const char *const names[VDEV_UPKEEP_KINDS] = {[VDEV_TRIM] = "trim",
+                                                             [VDEV_INITIALIZE] = "initialize"};
+        uint64_t left;
+        rc = spa_upkeep_wait(spa, (enum vdev_upkeep_kind)k, NULL, 0,
+                             strcmp(wait, names[k]) == 0 ? WAIT_MAX : 0, &left);
+        put_number(c->ok, names[k], left);
+    }
     rc = rc ? rc : spa_vdev_list(spa, &tree);
     if (rc != 0)
         return rc;

@@ -426,6 +426,14 @@ int spa_props_write(struct spa *spa, const char *name, const char *value, struct
     return rc;
 }
 
+void spa_props_apply(struct spa *spa)
+{
+    char value[16] = "", source[16];
+    atomic_store(&spa->pool.autotrim,
+                 spa_prop_get(spa, "autotrim", true, value, sizeof value, source) == 0 &&
+                     strcmp(value, "on") == 0);
+}
+
 struct setting {
     struct spa *spa;
     const char *name, *value;
@@ -436,6 +444,7 @@ static int set_task(struct dsl *dsl, void *arg, struct tx *tx)
     struct setting *s = arg;
     int rc = spa_props_write(s->spa, s->name, s->value, tx);
     spa_load_features(s->spa);
+    spa_props_apply(s->spa);
     return rc;
 }
 

@@ -33,8 +33,10 @@ struct spa *spa_new(const struct env *env)
 /* Frees all that is open. */
 void spa_free(struct spa *spa)
 {
+    spa_upkeep_stop(spa);
     if (spa->pool.txg)
         txg_engine_stop(spa->pool.txg);
+    spa_upkeep_free(spa);
     if (spa->dsl)
         dsl_close(spa->dsl);
     if (spa->mos)
@@ -88,12 +90,18 @@ int spa_start(struct spa *spa, uint64_t synced)
     if (rc == -ENOMEM)
         return rc;
     spa_scan_start_watching(spa);
+    spa_props_apply(spa);
+    rc = spa_upkeep_open(spa);
+    if (rc != 0)
+        return rc;
     rc = txg_engine_new(&spa->pool.txg, &config, synced);
     if (rc == 0 && !spa->readonly)
         rc = txg_engine_start(spa->pool.txg);
     int left = rc == 0 ? dsl_start(spa->dsl) : 0;
     if (left != 0)
         log_warn("pool %s: remains of interrupted operations stay: %s", spa->pool.name, err_text(left));
+    if (rc == 0)
+        spa_upkeep_start(spa);
     return rc;
 }
 
@@ -116,10 +124,12 @@ static int write_end(struct spa *spa, enum pool_state state)
 int spa_close(struct spa *spa, enum spa_end how)
 {
     int rc = 0;
+    spa_upkeep_stop(spa);
     if (!spa->readonly && how != SPA_END_DROP)
         rc = write_end(spa, how == SPA_END_EXPORT ? POOL_STATE_EXPORTED : POOL_STATE_DESTROYED);
     if (rc != 0) {
         spa->state = POOL_STATE_ACTIVE;
+        spa_upkeep_start(spa);
         return rc;
     }
     if (spa->pool.txg && !spa->readonly)

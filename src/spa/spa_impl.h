@@ -52,6 +52,7 @@ struct spa {
     size_t nparted;
     uint64_t mos_passes;          /* of the last txg, for statistics */
     struct scan *scan;            /* scan_impl.h */
+    struct upkeep *upkeep;        /* upkeep_impl.h */
 
     pthread_mutex_t lock;         /* guards comment, compatibility, and ub for others than the sync thread */
 };
@@ -98,6 +99,15 @@ void spa_scan_slice(struct spa *spa, const struct tx *tx);
 int spa_scan_sync(struct spa *spa, struct tx *tx, bool walked);
 bool spa_scan_busy(void *spa);
 
+/* upkeep.c */
+int spa_upkeep_open(struct spa *spa); /* reads what is under way; -ENOMEM */
+void spa_upkeep_free(struct spa *spa);
+/* The work goes on while the pool is open for writing; stop waits until nobody is at it. */
+void spa_upkeep_start(struct spa *spa);
+void spa_upkeep_stop(struct spa *spa);
+int spa_upkeep_sync(struct spa *spa, struct tx *tx);
+bool spa_upkeep_wanted(struct spa *spa); /* a txg, for it has something to note */
+
 /* logmap.c */
 int spa_logmap_open(struct spa *spa);
 int spa_logmap_flush(struct spa *spa, struct tx *tx);
@@ -137,6 +147,8 @@ void spa_history_event(void *arg, const char *event, const char *dsname, uint64_
 /* props.c */
 int spa_props_write(struct spa *spa, const char *name, const char *value, struct tx *tx);
 int spa_props_check(struct spa *spa, const char *name, const char *value);
+/* Hands on what the layers below have to know of pool properties. */
+void spa_props_apply(struct spa *spa);
 
 /* zilcheck.c */
 int spa_check_intent_logs(struct spa *spa);

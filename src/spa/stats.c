@@ -8,6 +8,7 @@
 #include "pool/txg.h"
 #include "spa/scan.h"
 #include "spa/spa_impl.h"
+#include "spa/upkeep.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "vdev/change.h"
@@ -83,6 +84,30 @@ static const char *how_lacking(struct spa *spa, struct vdev *leaf)
     return st.repaired > 0 ? "(resilvering)" : NULL;
 }
 
+static int upkeep_facts(struct vdev *v, struct spa *spa, struct nvlist *l)
+{
+    static const char *const names[VDEV_UPKEEP_KINDS] = {[VDEV_TRIM] = "trim",
+                                                         [VDEV_INITIALIZE] = "initialize"};
+    static const char *const states[] = {"none", "active", "canceled", "suspended", "complete"};
+    int rc = nvlist_add_uint64(l, "trim_unsupported", !vdev_can_trim(v));
+    for (unsigned k = 0; k < VDEV_UPKEEP_KINDS && rc == 0; k++) {
+        struct spa_upkeep_status st;
+        char key[64];
+        spa_upkeep_status(spa, v, (enum vdev_upkeep_kind)k, &st);
+        snprintf(key, sizeof key, "%s_state", names[k]);
+        rc = nvlist_add_string(l, key, states[st.state]);
+        const struct {
+            const char *suffix;
+            uint64_t n;
+        } numbers[] = {{"time", st.time}, {"done", st.done}, {"total", st.total}};
+        for (size_t i = 0; i < ARRAY_LEN(numbers) && rc == 0; i++) {
+            snprintf(key, sizeof key, "%s_%s", names[k], numbers[i].suffix);
+            rc = nvlist_add_uint64(l, key, numbers[i].n);
+        }
+    }
+    return rc;
+}
+
 static int vdev_facts(struct vdev *v, struct spa *spa, struct nvlist *l)
 {
     bool lacking = lacks_something(v);
@@ -131,6 +156,8 @@ static int vdev_list(struct vdev *v, struct spa *spa, struct nvlist **out)
     CLEANUP(free_nvlist) struct nvlist *l = nvlist_new();
     CLEANUP_FREE struct nvlist **child = calloc(v->children ? v->children : 1, sizeof *child);
     int rc = l && child ? vdev_facts(v, spa, l) : -ENOMEM;
+    if (rc == 0 && v->kind->leaf)
+        rc = upkeep_facts(v, spa, l);
     unsigned made = 0;
     while (rc == 0 && made < v->children) {
         rc = vdev_list(v->child[made], spa, &child[made]);

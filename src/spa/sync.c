@@ -42,6 +42,8 @@ static int first_pass(struct spa *spa, struct tx *tx)
         rc = dsl_sync_free(spa->dsl, tx, false, &more);
     if (rc == 0)
         rc = spa_scan_sync(spa, tx, walked);
+    if (rc == 0)
+        rc = spa_upkeep_sync(spa, tx);
     return rc;
 }
 
@@ -163,6 +165,6 @@ int spa_sync(void *arg, uint64_t txg)
 bool spa_sync_wanted(void *arg)
 {
     struct spa *spa = arg;
-    return spa->config_dirty || spa->empty_txgs ||
+    return spa->config_dirty || spa->empty_txgs || spa_upkeep_wanted(spa) ||
            dsl_sync_wanted(spa->dsl, txg_open_number(spa->pool.txg));
 }

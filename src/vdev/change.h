@@ -9,7 +9,7 @@
  *   - What is below a top-level vdev (children, leaves, their devices), and whether it is a leaf
  *     itself, changes only in the sync thread, with the tree locked. The sync thread therefore
  *     needs no protection to look at the tree. Other threads that walk it enter it; I/O (vdev_read,
- *     vdev_submit, vdev_scrub, vdev_flush, vdev_discard) enters by itself.
+ *     vdev_submit, vdev_scrub, vdev_flush, vdev_upkeep) enters by itself.
  */
 #ifndef VDEV_CHANGE_H
 #define VDEV_CHANGE_H

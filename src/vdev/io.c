@@ -1,4 +1,4 @@
-/* Reads, writes, flushes and discards on top-level vdevs. */
+/* Reads, writes and flushes on top-level vdevs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,13 +164,4 @@ int vdev_flush(struct vdev *root)
 
     gate_leave(root->gate, slot);
     return rc;
-}
-
-void vdev_discard(struct vdev *top, uint64_t offset, uint64_t size)
-{
-    unsigned slot = gate_enter(top->gate);
-
-    if (vdev_readable(top) && in_range(top, offset, size) && top->kind->discard)
-        top->kind->discard(top, offset, size);
-    gate_leave(top->gate, slot);
 }

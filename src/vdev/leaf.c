@@ -128,12 +128,6 @@ static void leaf_submit(struct vdev *v, struct vdev_io *io)
     leaf_queue_submit(v, io);
 }
 
-static void leaf_discard(struct vdev *v, uint64_t offset, uint64_t size)
-{
-    if (v->device && vdev_readable(v))
-        device_discard(v->device, offset + VDEV_LABEL_START, size);
-}
-
 const struct vdev_kind vdev_kind_file = {
     .type = "file",
     .leaf = true,
@@ -142,7 +136,6 @@ const struct vdev_kind vdev_kind_file = {
     .psize_to_asize = plain_psize_to_asize,
     .read = leaf_read,
     .submit = leaf_submit,
-    .discard = leaf_discard,
 };
 
 const struct vdev_kind vdev_kind_disk = {
@@ -153,7 +146,6 @@ const struct vdev_kind vdev_kind_disk = {
     .psize_to_asize = plain_psize_to_asize,
     .read = leaf_read,
     .submit = leaf_submit,
-    .discard = leaf_discard,
 };
 
 static uint64_t no_asize(const struct vdev *v)

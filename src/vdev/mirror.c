@@ -293,20 +293,16 @@ static void submit(struct vdev *v, struct vdev_io *io)
         read_next(m);
 }
 
-static void discard(struct vdev *v, uint64_t offset, uint64_t size)
+/* All of it is on each. */
+static void child_range(const struct vdev *v, unsigned child, uint64_t *from, uint64_t *to)
 {
-    for (unsigned i = 0; i < v->children; i++) {
-        struct vdev *child = v->child[i];
-        if (vdev_readable(child) && child->kind->discard)
-            child->kind->discard(child, offset, size);
-    }
 }
 
 #define MIRROR(name)                                                                               \
     {                                                                                              \
         .type = name, .check = check, .open = redundant_open, .asize = smallest_child,             \
         .psize_to_asize = psize_to_asize, .min_alloc = min_alloc, .read = read_mirror,             \
-        .scrub = scrub_mirror, .submit = submit, .discard = discard,                               \
+        .scrub = scrub_mirror, .submit = submit, .child_range = child_range,                       \
     }
 
 const struct vdev_kind vdev_kind_mirror = MIRROR("mirror");

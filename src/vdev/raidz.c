@@ -270,20 +270,15 @@ static void submit(struct vdev *v, struct vdev_io *io)
     stripe_submit(map_block(v, io->offset, io->size, io->birth, io->data), io);
 }
 
-/* Whole sectors of each child between the first and the last one. */
-static void discard(struct vdev *v, uint64_t offset, uint64_t size)
+/* Sectors are dealt out to the children in turn (02 18). */
+static void child_range(const struct vdev *v, unsigned child, uint64_t *from, uint64_t *to)
 {
     const struct raidz *z = v->private;
     unsigned shift = v->top->ashift, n = v->children;
-    uint64_t start = offset >> shift, end = (offset + size) >> shift;
+    uint64_t start = *from >> shift, end = *to >> shift;
 
-    for (unsigned i = 0; i < n && !z->expanding; i++) {
-        struct vdev *child = v->child[i];
-        uint64_t from = start > i ? (start - i + n - 1) / n : 0,
-                 to = end > i ? (end - i + n - 1) / n : 0;
-        if (to > from && vdev_readable(child) && child->kind->discard)
-            child->kind->discard(child, from << shift, (to - from) << shift);
-    }
+    *from = (start > child ? (start - child + n - 1) / n : 0) << shift;
+    *to = z->expanding ? *from : (end > child ? (end - child + n - 1) / n : 0) << shift;
 }
 
 const struct vdev_kind vdev_kind_raidz = {
@@ -297,7 +292,7 @@ const struct vdev_kind vdev_kind_raidz = {
     .read = read_raidz,
     .scrub = scrub_raidz,
     .submit = submit,
-    .discard = discard,
+    .child_range = child_range,
 };
 
 void raidz_set_reflow(struct vdev *v, uint64_t offset, unsigned state)

@@ -88,7 +88,9 @@ struct vdev_kind {
     uint64_t (*min_alloc)(const struct vdev *v);
     /* Allocations start and end at multiples of this many bytes (05 3.3); NULL: 1 << ashift. */
     uint64_t (*alloc_align)(const struct vdev *v);
-    void (*discard)(struct vdev *v, uint64_t offset, uint64_t size); /* NULL: ignored */
+    /* What of a range of v's bytes, [*from, *to), lies on this child, as bytes of the child. NULL: that is
+     * no range. */
+    void (*child_range)(const struct vdev *v, unsigned child, uint64_t *from, uint64_t *to);
     void (*free)(struct vdev *v);                                   /* what parse has made */
 };
 
@@ -136,6 +138,7 @@ struct vdev {
     bool lacking;                    /* atomic: dtl is not empty */
     bool failed;                     /* atomic: a write or flush failed that nobody has dealt with */
     bool whole_disk, offline, faulted, not_present, is_spare;
+    bool no_trim;                    /* atomic: the device was told something to forget, and cannot */
     bool went_away;                  /* while the pool was in use: its path is still its own */
     bool offline_for_now;            /* until the pool is imported again: not in the configuration */
     bool faulted_by_hand;            /* aux_state is external (01 5.1) */
@@ -204,7 +207,6 @@ int vdev_scrub(struct vdev *top, uint64_t offset, void *data, size_t size, const
 int vdev_flush(struct vdev *root);                /* write caches of all writable leaves; marks the failed */
 /* Drops what was read beside what was asked for: the next reads see what the devices have now. */
 void vdev_forget_ahead(struct vdev *root);
-void vdev_discard(struct vdev *top, uint64_t offset, uint64_t size); /* hint, errors ignored */
 
 /* What only the pool knows, to be handed over before blocks are read. Progress of a RAID-Z expansion,
  * from the uberblock (02 13): bytes copied, and the scratch state. */

@@ -8,6 +8,7 @@
 #include "util/bytes.h"
 #include "util/err.h"
 #include "vdev/label.h"
+#include "vdev/upkeep.h"
 #include "vdev/vdev.h"
 
 static struct nvlist *leaf_config(const char *type, uint64_t id, uint64_t guid)
@@ -187,7 +188,10 @@ static void reads_and_writes(void **state)
     assert_int_equal(vdev_read(v, ~0ull << 12, back, 4096, 4, NULL, NULL), -EIO);
     assert_int_equal(vdev_read(NULL, 0, back, 4096, 4, NULL, NULL), -ENXIO);
     assert_int_equal(vdev_flush(root), 0);
-    vdev_discard(v, 8192, 4096);
+    struct vdev_upkeep trim = {.guid = v->guid, .kind = VDEV_TRIM};
+    vdev_upkeep(v, 8192, 4096, &trim, 1);
+    assert_int_equal(trim.rc, 0);
+    assert_int_equal(trim.bytes, 4096);
     assert_int_equal(vdev_read(v, 8192, back, 4096, 4, NULL, NULL), 0);
     assert_true(memcmp(back, data, sizeof back) != 0);
     vdev_tree_free(root);

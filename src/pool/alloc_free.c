@@ -112,6 +112,8 @@ int alloc_claim(struct pool *pool, uint64_t txg, uint64_t vdev, uint64_t offset,
         rangeset_add(s->free, offset, offset + asize);
         return rc;
     }
+    if (s->trim)
+        metaslab_forget_freed(m, offset, offset + asize);
     s->used_txg = MAX(s->used_txg, txg);
     metaslab_mark_dirty(m, txg);
     atomic_fetch_add(&metaslab_group(m)->allocated, asize);

@@ -13,6 +13,7 @@
 #include "dmu/zap.h"
 #include "spa/upkeep_impl.h"
 #include "spa/vdevs_impl.h"
+#include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
 #include "util/log.h"
@@ -89,7 +90,9 @@ static int load_leaf(struct vdev *leaf, void *arg)
         if (!job)
             return -ENOMEM;
         job->state = (enum spa_upkeep_state)state;
-        job->at = vdev_top_position(leaf, word_or(u->spa, leaf, kinds[k].position, 0));
+        uint64_t position = word_or(u->spa, leaf, kinds[k].position, 0);
+        position = MIN(position, leaf->top->asize + VDEV_LABEL_START);
+        job->at = position > VDEV_LABEL_START ? vdev_top_position(leaf, position - VDEV_LABEL_START) : 0;
         job->time = word_or(u->spa, leaf, kinds[k].time, 0);
         job->rate = word_or(u->spa, leaf, kinds[k].rate, 0);
     }
@@ -139,7 +142,7 @@ void spa_upkeep_start(struct spa *spa)
         upkeep_resume(spa->upkeep);
 }
 
-/* The state of none is told by the words being away, or 0. */
+/* The position counts from the beginning of the device, its labels included. */
 static int save(struct spa *spa, const struct vdev *leaf, const struct job *job, struct tx *tx)
 {
     const struct kind *k = &kinds[job->kind];
@@ -147,7 +150,7 @@ static int save(struct spa *spa, const struct vdev *leaf, const struct job *job,
         const char *name;
         uint64_t value;
     } words[] = {{k->state, job->state},
-                 {k->position, vdev_leaf_position(leaf, job->at)},
+                 {k->position, vdev_leaf_position(leaf, job->at) + VDEV_LABEL_START},
                  {k->time, job->time},
                  {k->rate, job->rate}};
     int rc = 0;

@@ -1,4 +1,4 @@
-/* The "scan:" line of zpool status, in the reference's words. */
+/* The lines of zpool status about what goes on in a pool, in the reference's words. */
 #include <json-c/json.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -119,6 +119,80 @@ char *scan_text(struct json_object *s)
         add(&t, " with %llu errors on %s", json_unsigned(s, "errors"), when(end, buf));
     }
     return t.n ? strdup(t.s) : NULL;
+}
+
+/* ---- Changes of shape, and the checkpoint ---- */
+
+static char *text_or_null(struct json_object *s, struct text *t)
+{
+    return s && t->n ? strdup(t->s) : NULL;
+}
+
+/* "31K copied out of 20.1M, 0.15% done": no rate, for whoever shows it does not do the work. */
+static void add_copied(struct text *t, struct json_object *s, const char *between)
+{
+    unsigned long long copied = json_unsigned(s, "copied"), total = json_unsigned(s, "to_copy");
+    add(t, "\n");
+    add_size(t, copied);
+    add(t, "%s", between);
+    add_size(t, total);
+    add(t, "%s, %.2f%% done", strchr(between, '/') ? " copied" : "",
+        total ? 100.0 * (double)MIN(copied, total) / (double)total : 0.0);
+}
+
+char *removal_text(struct json_object *s)
+{
+    struct text t = {.n = 0};
+    char buf[32];
+    const char *state = json_text(s, "state", ""), *name = json_text(s, "name", "?");
+    unsigned long long start = json_unsigned(s, "start"), end = json_unsigned(s, "end");
+    unsigned long long seconds = end > start ? end - start : 0;
+    if (strcmp(state, "scanning") == 0) {
+        add(&t, "Evacuation of %s in progress since %s", name, when(start, buf));
+        add_copied(&t, s, " copied out of ");
+    } else if (strcmp(state, "canceled") == 0) {
+        add(&t, "Removal of %s canceled on %s", name, when(end, buf));
+    } else if (strcmp(state, "finished") == 0) {
+        add(&t, "Removal of vdev %llu copied ", json_unsigned(s, "vdev"));
+        add_size(&t, json_unsigned(s, "copied"));
+        add(&t, " in %lluh%llum, completed on %s", seconds / 3600, seconds / 60 % 60, when(end, buf));
+    }
+    unsigned long long memory = json_unsigned(s, "mapping_memory");
+    if (t.n && memory > 0) {
+        char size[32];
+        prop_format_size(memory, size);
+        size[strcspn(size, "B")] = 0;
+        add(&t, "\n%s memory used for removed device mappings", size);
+    }
+    return text_or_null(s, &t);
+}
+
+char *expansion_text(struct json_object *s)
+{
+    struct text t = {.n = 0};
+    char buf[32];
+    const char *state = json_text(s, "state", ""), *name = json_text(s, "name", "?");
+    unsigned long long start = json_unsigned(s, "start"), end = json_unsigned(s, "end");
+    if (strcmp(state, "scanning") == 0) {
+        add(&t, "expansion of %s in progress since %s", name, when(start, buf));
+        add_copied(&t, s, " / ");
+    } else if (strcmp(state, "finished") == 0) {
+        add(&t, "expanded %s copied ", name);
+        add_size(&t, json_unsigned(s, "copied"));
+        add(&t, " in ");
+        add_duration(&t, end > start ? end - start : 0);
+        add(&t, ", on %s", when(end, buf));
+    }
+    return text_or_null(s, &t);
+}
+
+char *checkpoint_text(struct json_object *s)
+{
+    struct text t = {.n = 0};
+    char buf[32];
+    add(&t, "created %s, consumes ", when(s ? json_unsigned(s, "start") : 0, buf));
+    add_size(&t, s ? json_unsigned(s, "space") : 0);
+    return text_or_null(s, &t);
 }
 
 bool scan_runs(struct json_object *s)

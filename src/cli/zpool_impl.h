@@ -73,6 +73,10 @@ int take_pool_row(const char *name, struct client *c, struct report *r, struct j
 /* What status says about the last scrub or resilver, from scan_stats of pool.status; malloc'ed, NULL: there
  * was none. */
 char *scan_text(struct json_object *stats);
+/* The same about members of its shape. */
+char *removal_text(struct json_object *removal);
+char *expansion_text(struct json_object *expansion);
+char *checkpoint_text(struct json_object *checkpoint);
 /* Is it active, and not paused? */
 bool scan_runs(struct json_object *stats);
 

@@ -151,6 +151,13 @@ static void print_advice(const char *label, const char *text)
     putchar('\n');
 }
 
+/* Takes the text, which may be NULL. */
+static void print_text(const char *label, char *text)
+{
+    print_advice(label, text ? text : "");
+    free(text);
+}
+
 static void print_errors(const struct status *p, struct json_object *st)
 {
     struct json_object *files = json_member(st, "damaged");
@@ -171,9 +178,11 @@ static void print_pool(const struct status *p, struct json_object *st)
     printf("  pool: %s\n state: %s\n", json_text(st, "name", "?"), json_text(st, "state", "?"));
     print_advice("status", json_text(st, "status", ""));
     print_advice("action", json_text(st, "action", ""));
-    char *scan = scan_text(json_member(st, "scan_stats"));
-    print_advice("  scan", scan ? scan : "");
-    free(scan);
+    struct json_object *shape = json_member(st, "shape");
+    print_text("  scan", scan_text(json_member(st, "scan_stats")));
+    print_text("remove", removal_text(json_member(shape, "removal")));
+    print_text("checkpoint", checkpoint_text(json_member(shape, "checkpoint")));
+    print_text("expand", expansion_text(json_member(shape, "expansion")));
     printf("config:\n\n\t%-*s  %-8s %5s %5s %5s", width, "NAME", "STATE", "READ", "WRITE", "CKSUM");
     if (p->slow)
         printf(" %5s", "SLOW");

@@ -139,6 +139,35 @@ static void add_scan(const struct status *p, struct json_object *into, struct js
     json_object_object_add(into, "scan_stats", o);
 }
 
+static void add_change(const struct status *p, struct json_object *into, const char *key,
+                       struct json_object *s, bool removal)
+{
+    struct json_object *o = s ? json_object_new_object() : NULL;
+    if (!s)
+        return;
+    json_object_object_add(o, "name", json_object_new_string(json_text(s, "name", "?")));
+    add_upper(o, "state", json_text(s, "state", ""));
+    report_json_number(&p->style, o, removal ? "removing_vdev" : "expanding_vdev", json_unsigned(s, "vdev"));
+    add_time(p, o, "start_time", (time_t)json_unsigned(s, "start"));
+    add_time(p, o, "end_time", (time_t)json_unsigned(s, "end"));
+    add_bytes(p, o, removal ? "to_copy" : "to_reflow", json_unsigned(s, "to_copy"));
+    add_bytes(p, o, removal ? "copied" : "reflowed", json_unsigned(s, "copied"));
+    if (removal)
+        add_bytes(p, o, "mapping_memory", json_unsigned(s, "mapping_memory"));
+    json_object_object_add(into, key, o);
+}
+
+static void add_checkpoint(const struct status *p, struct json_object *into, struct json_object *s)
+{
+    struct json_object *o = s ? json_object_new_object() : NULL;
+    if (!s)
+        return;
+    json_object_object_add(o, "state", json_object_new_string("EXISTS"));
+    add_time(p, o, "start_time", (time_t)json_unsigned(s, "start"));
+    add_bytes(p, o, "space", json_unsigned(s, "space"));
+    json_object_object_add(into, "checkpoint_stats", o);
+}
+
 void status_add_json(struct status *p, struct json_object *st)
 {
     struct json_object *o = json_object_new_object(), *vdevs = json_object_new_object();
@@ -152,7 +181,11 @@ void status_add_json(struct status *p, struct json_object *st)
     report_json_number(&p->style, o, "zpl_version", 5);
     add_text(o, st, "status");
     add_text(o, st, "action");
+    struct json_object *shape = json_member(st, "shape");
     add_scan(p, o, json_member(st, "scan_stats"));
+    add_change(p, o, "removal_stats", json_member(shape, "removal"), true);
+    add_checkpoint(p, o, json_member(shape, "checkpoint"));
+    add_change(p, o, "raidz_expand_stats", json_member(shape, "expansion"), false);
     if (p->flat)
         add_flat(p, vdevs, tree, NULL, st);
     else

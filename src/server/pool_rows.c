@@ -160,6 +160,8 @@ static struct json_object *list_json(const struct nvlist *l)
             for (size_t i = 0; i < nvpair_count(p); i++)
                 json_object_array_add(a, list_json(nvpair_nvlist(p, i)));
             json_object_object_add(o, nvpair_name(p), a);
+        } else if (nvpair_type(p) == NV_NVLIST) {
+            json_object_object_add(o, nvpair_name(p), list_json(nvpair_nvlist(p, 0)));
         } else {
             put_number(o, nvpair_name(p), nvpair_uint64(p, 0));
         }
@@ -305,11 +307,13 @@ static void put_advice(struct server *s, const struct spa_stats *st, const struc
 
 int op_pool_status(struct call *c)
 {
-    CLEANUP_NVLIST struct nvlist *tree = NULL;
+    CLEANUP_NVLIST struct nvlist *tree = NULL, *shape = NULL;
     struct spa_stats st;
     int rc = put_pool(c->s, c->ok);
     if (rc == 0)
         rc = spa_vdev_list(c->s->spa, &tree);
+    if (rc == 0)
+        rc = spa_shape_list(c->s->spa, &shape);
     if (rc != 0)
         return rc;
     spa_stats(c->s->spa, &st);
@@ -323,5 +327,6 @@ int op_pool_status(struct call *c)
     put_number(c->ok, "alloc", st.alloc);
     put_number(c->ok, "dspace", st.dspace);
     json_object_object_add(c->ok, "vdevs", list_json(tree));
+    json_object_object_add(c->ok, "shape", list_json(shape));
     return 0;
 }

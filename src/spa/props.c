@@ -161,6 +161,8 @@ static int computed(struct spa *spa, const char *name, bool exact, char *value, 
         snprintf(value, cap, "off");
     else if (strcmp(name, "dedup_table_quota") == 0)
         snprintf(value, cap, "auto");
+    else if (strcmp(name, "checkpoint") == 0 && spa->pool.checkpoint_bytes > 0)
+        size_text(spa->pool.checkpoint_bytes, exact, value, cap);
     else if (strcmp(name, "last_scrubbed_txg") == 0)
         snprintf(value, cap, "%" PRIu64, spa_last_scrubbed(spa));
     else

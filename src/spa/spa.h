@@ -108,6 +108,11 @@ void spa_stats(struct spa *spa, struct spa_stats *out);
  * ({name, type, guid, state, why, read_errors, write_errors, checksum_errors, size, alloc, frag,
  * children: [...]}). Caller frees. */
 int spa_vdev_list(struct spa *spa, struct nvlist **out);
+/* Changes of the pool's shape, under way or the last ones, and its checkpoint, as far as there are any:
+ * {removal: {name, state, vdev, start, end, to_copy, copied, mapping_memory}, expansion: {name, state,
+ * vdev, start, end, to_copy, copied}, checkpoint: {start, space}}; states none, scanning, finished,
+ * canceled; times in seconds since 1970, the rest in bytes. Caller frees. */
+int spa_shape_list(struct spa *spa, struct nvlist **out);
 /* What a metaslab's space map, with the logs, says is allocated, added to a set (empty on entry). For
  * checking. -EBADE, -EIO, -ENOMEM. */
 struct metaslab;

@@ -117,7 +117,7 @@ static int vdev_facts(struct vdev *v, struct spa *spa, struct nvlist *l)
     struct vdev_stats now, *s = &now;
     vdev_stats_read(v, s);
     char name[4096], was[4128];
-    const char *why = lacking ? how_lacking(spa, v) : v->why;
+    const char *why = lacking ? how_lacking(spa, v) : v->removing ? "(removing)" : v->why;
     vdev_print_name(v, name, sizeof name);
     if (is_gone(v)) { /* its path may be another device's by now */
         snprintf(was, sizeof was, "was %s", name);

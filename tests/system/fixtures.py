@@ -5,13 +5,14 @@ were. With --record the judge's guest writes those figures anew (tests/fixtures/
 import glob
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'lib'))
 import judge
-from lab import TOP, Failure, Lab, Pool, Report, need_program, need_root, need_tools, zfs
+from lab import TOP, Failure, Lab, Pool, Report, need_program, need_root, need_tools, zfs, zpool
 
 FOLDER = os.path.join(TOP, 'tests', 'fixtures')
 NUMBERS = 'name,used,avail,refer,usedbysnapshots,usedbydataset,usedbychildren,' \
@@ -72,6 +73,20 @@ class Fixture:
             wrong = [f'{a}\n{b} is the reference' for a, b in zip(got, want) if a != b]
             raise Failure('\n'.join([NUMBERS, *wrong, f'{len(got)} and {len(want)} rows']))
 
+    def shape(self):
+        """What status says about removal, expansion and checkpoint, but for what export has changed."""
+        def lines(text):
+            found = re.findall(r'^((?:remove|expand|checkpoint):.*(?:\n\t.*memory used.*)?)$', text, re.M)
+            return [re.sub('consumes .*', '', line) for line in found]
+        with open(os.path.join(self.home, 'reference.txt')) as f:
+            want = lines(f.read())
+        got = lines(zpool('status', self.name).out)
+        if got != want:
+            raise Failure(f'{got}\n{want} is the reference')
+        if 'checkpoint' in ''.join(want) and self.pool.get('checkpoint') != '2616320':
+            raise Failure('checkpoint is ' + self.pool.get('checkpoint'))
+        return '; '.join(want)
+
     def read_only(self):
         top = zfs('get', '-H', '-o', 'value', 'mountpoint', self.name).out.strip()
         try:
@@ -110,7 +125,7 @@ def main():
     need_root()
     need_tools('zstd')
     names = [a for a in sys.argv[1:] if a != '--record'] or \
-        ['basic', 'stripe', 'aged', 'checkpoint', 'foreign', 'mixed', 'odd']
+        ['basic', 'stripe', 'aged', 'checkpoint', 'foreign', 'mixed', 'odd', 'lay-expanded']
     if '--record' in sys.argv:
         return record(names)
     need_program()
@@ -127,6 +142,8 @@ def main():
                 report.check(f'{name}: {title}', fixture.compare, *what)
             if os.path.exists(os.path.join(FOLDER, name + '.numbers')):
                 report.check(f'{name}: numbers', fixture.numbers)
+            if os.path.exists(os.path.join(fixture.home, 'reference.txt')):
+                report.check(f'{name}: status', fixture.shape)
             report.check(f'{name}: read-only', fixture.read_only)
             report.check(f'{name}: export', fixture.close)
     report.finish()

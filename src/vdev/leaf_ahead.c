@@ -21,6 +21,7 @@
 #define WINDOW  ((uint64_t)128 << 10)
 #define WINDOWS 8
 #define SMALL   ((size_t)32 << 10) /* larger reads gain nothing */
+#define PIECES  12                 /* that were asked for */
 #define RECENT  8                  /* reads that are remembered, */
 #define NEAR    (2 * WINDOW)       /* and what is close to them */
 
@@ -33,6 +34,8 @@ struct window {
 struct leaf_ahead {
     pthread_mutex_t lock; /* guards what follows */
     struct window windows[WINDOWS];
+    struct window pieces[PIECES]; /* a ring: start and size are any */
+    unsigned next_piece;
     uint64_t recent[RECENT]; /* offsets + 1 of reads that went to the device */
     unsigned next;           /* to be replaced */
     uint64_t clock;
@@ -54,21 +57,28 @@ void leaf_ahead_free(struct leaf_ahead *a)
         return;
     for (unsigned i = 0; i < WINDOWS; i++)
         buf_unref(a->windows[i].data);
+    for (unsigned i = 0; i < PIECES; i++)
+        buf_unref(a->pieces[i].data);
     pthread_mutex_destroy(&a->lock);
     free(a);
+}
+
+static void forget_in(struct window *w, unsigned n, uint64_t offset, uint64_t size)
+{
+    for (; n-- > 0; w++) {
+        if (w->data && w->start < offset + size && offset < w->start + w->data->size) {
+            buf_unref(w->data);
+            w->data = NULL;
+        }
+    }
 }
 
 void leaf_ahead_forget(struct leaf_ahead *a, uint64_t offset, uint64_t size)
 {
     MUTEX_GUARD(&a->lock);
     a->writes++;
-    for (unsigned i = 0; i < WINDOWS; i++) {
-        struct window *w = &a->windows[i];
-        if (w->data && w->start < offset + size && offset < w->start + w->data->size) {
-            buf_unref(w->data);
-            w->data = NULL;
-        }
-    }
+    forget_in(a->windows, WINDOWS, offset, size);
+    forget_in(a->pieces, PIECES, offset, size);
 }
 
 static int forget_all(struct vdev *leaf, void *arg)
@@ -140,6 +150,45 @@ static struct buf *read_window(struct vdev *leaf, struct leaf_ahead *a, uint64_t
     return b;
 }
 
+uint64_t leaf_ahead_begin(struct leaf_ahead *a)
+{
+    MUTEX_GUARD(&a->lock);
+    return a->writes;
+}
+
+void leaf_ahead_add(struct leaf_ahead *a, uint64_t writes, uint64_t start, struct buf *data)
+{
+    MUTEX_GUARD(&a->lock);
+    struct window *w = &a->pieces[a->next_piece++ % PIECES];
+    buf_unref(w->data);
+    *w = (struct window){start, data, 0};
+    if (a->writes != writes) {
+        buf_unref(w->data);
+        w->data = NULL;
+    }
+}
+
+bool leaf_ahead_find(struct leaf_ahead *a, uint64_t offset, void *data, size_t size)
+{
+    struct buf *b = NULL;
+    uint64_t start = 0;
+    {
+        MUTEX_GUARD(&a->lock);
+        for (unsigned i = 0; i < PIECES && !b; i++) {
+            struct window *w = &a->pieces[i];
+            if (w->data && w->start <= offset && offset + size <= w->start + w->data->size) {
+                b = buf_ref(w->data);
+                start = w->start;
+            }
+        }
+    }
+    if (!b)
+        return false;
+    memcpy(data, b->data + (offset - start), size);
+    buf_unref(b);
+    return true;
+}
+
 bool leaf_ahead_read(struct vdev *leaf, struct leaf_ahead *a, uint64_t offset, void *data,
                      size_t size)
 {
@@ -147,6 +196,8 @@ bool leaf_ahead_read(struct vdev *leaf, struct leaf_ahead *a, uint64_t offset, v
     struct buf *b;
     bool near = false;
 
+    if (leaf_ahead_find(a, offset, data, size))
+        return true;
     if (size > SMALL || offset + size > leaf_data_size(leaf))
         return false;
     {

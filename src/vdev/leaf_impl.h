@@ -12,6 +12,12 @@ void leaf_ahead_free(struct leaf_ahead *a);
 bool leaf_ahead_read(struct vdev *leaf, struct leaf_ahead *a, uint64_t offset, void *data,
                      size_t size);
 void leaf_ahead_forget(struct leaf_ahead *a, uint64_t offset, uint64_t size);
+/* A piece that was read on purpose (vdev_preread): begin gives the count of writes, which add wants back: if
+ * there were others meanwhile, it is not kept. data is taken over. find: as read, of such pieces only. */
+struct buf;
+uint64_t leaf_ahead_begin(struct leaf_ahead *a);
+void leaf_ahead_add(struct leaf_ahead *a, uint64_t writes, uint64_t start, struct buf *data);
+bool leaf_ahead_find(struct leaf_ahead *a, uint64_t offset, void *data, size_t size);
 uint64_t leaf_data_size(const struct vdev *leaf); /* bytes between the labels */
 
 /* A leaf's queues (leaf_queue.c), in leaf->private while there is a device. */

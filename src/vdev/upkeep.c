@@ -15,11 +15,11 @@
 
 /* ---- Positions ---- */
 
-static void leaf_range(const struct vdev *leaf, uint64_t *from, uint64_t *to)
+void vdev_leaf_range(const struct vdev *leaf, uint64_t *from, uint64_t *to)
 {
     if (leaf->parent == NULL || leaf->top == leaf)
         return;
-    leaf_range(leaf->parent, from, to);
+    vdev_leaf_range(leaf->parent, from, to);
     leaf->parent->kind->child_range(leaf->parent, leaf->id, from, to);
 }
 
@@ -35,7 +35,7 @@ uint64_t vdev_leaf_position(const struct vdev *leaf, uint64_t offset)
 {
     uint64_t from = 0, to = offset;
 
-    leaf_range(leaf, &from, &to);
+    vdev_leaf_range(leaf, &from, &to);
     return to;
 }
 
@@ -100,7 +100,7 @@ static struct part prepare(struct vdev *top, uint64_t from, uint64_t to, struct 
         one->rc = -ENODEV;
         return p;
     }
-    leaf_range(p.leaf, &from, &to);
+    vdev_leaf_range(p.leaf, &from, &to);
     p.at = from;
     p.end = to;
     if (one->kind == VDEV_TRIM)

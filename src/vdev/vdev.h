@@ -205,6 +205,10 @@ void vdev_submit(struct vdev_io *io);
  * 0: data has the block, whatever was wrong; else as vdev_read. */
 int vdev_scrub(struct vdev *top, uint64_t offset, void *data, size_t size, const struct vdev_scrub *s);
 int vdev_flush(struct vdev *root);                /* write caches of all writable leaves; marks the failed */
+/* Reads what the devices have of a range of a top-level vdev, each with one request, all at the same time, and
+ * keeps it for the reads that follow, at least until a few more ranges were asked for. For who is going to
+ * read many blocks there. size: some hundred KiB to some MiB. A hint: what cannot be read is left out. */
+void vdev_preread(struct vdev *top, uint64_t offset, uint64_t size);
 /* Drops what was read beside what was asked for: the next reads see what the devices have now. */
 void vdev_forget_ahead(struct vdev *root);
 

@@ -65,6 +65,9 @@ int vdev_write_below(struct vdev *v, uint64_t offset, const void *data, size_t s
 /* io.c: may this be asked of a top-level vdev (NULL: none)? -ENXIO, -EIO. */
 int vdev_check_range(const struct vdev *top, uint64_t offset, size_t size);
 
+/* upkeep.c: what of [*from, *to) of its top-level vdev is the leaf's, if vdev_has_ranges(). */
+void vdev_leaf_range(const struct vdev *leaf, uint64_t *from, uint64_t *to);
+
 /* What the kinds know beyond the struct. */
 void raidz_set_reflow(struct vdev *v, uint64_t offset, unsigned state);
 unsigned raidz_nparity(const struct vdev *v);

@@ -128,6 +128,8 @@ static int run_behind(struct tool *t, const char *text, const char *folder)
         setsid();
         int rc = run(t, text, folder, ends[1]);
         tool_close(t);
+        if (t->json)
+            tool_finish(t); /* of what kept it from starting; later, nobody reads it */
         fflush(NULL);
         _exit(rc);
     }
@@ -136,7 +138,8 @@ static int run_behind(struct tool *t, const char *text, const char *folder)
     close(ends[0]);
     if (up)
         return 0;
-    waitpid(pid, &status, 0); /* it has said why */
+    waitpid(pid, &status, 0); /* it has said why, and ended the document */
+    t->json = false;
     return t->status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
 }
 

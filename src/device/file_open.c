@@ -14,6 +14,7 @@
 #include "device/device_impl.h"
 #include "device/file_impl.h"
 #include "device/lock_impl.h"
+#include "device/trial_impl.h"
 #include "util/bytes.h"
 #include "util/cleanup.h"
 #include "util/err.h"
@@ -208,5 +209,9 @@ int device_open(struct device **out, const char *path, unsigned flags)
     f->device = (struct device){.driver = &file_driver, .path = STEAL(absolute)};
     fd = -1;
     *out = &STEAL(f)->device;
-    return 0;
+    if (flags & (DEVICE_OPEN_WRITE | DEVICE_OPEN_SHARED))
+        rc = trial_wrap(out);
+    if (rc)
+        device_close(*out);
+    return rc;
 }

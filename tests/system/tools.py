@@ -466,10 +466,22 @@ def check_mount(report, lab):
         finally:
             run([*prefix, *unmount, point])
 
+    def without_lists(prefix):
+        """A file system with acltype=off, of which this user owns nothing."""
+        other = Fixture(lab, 'fuid')
+        point = lab.path('mnt')
+        run([*prefix, TARN, 'mount', '--read-only', f'{other.home}:fuid/fs', point])
+        try:
+            run([*prefix, 'ls', f'{point}/shared'])
+            run([*prefix, 'cat', f'{point}/shared/nfs4'])
+        finally:
+            run([*prefix, 'fusermount3', '-u', point])
+
     report.check('mount: root', mounted, [], ['umount'])
     if shutil.which('setpriv') and shutil.which('fusermount3'):
         user = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups']
         report.check('mount: user', mounted, user, ['fusermount3', '-u'])
+        report.check('mount: user, without POSIX ACLs', without_lists, user)
     report.check('mount: unchanged', fixture.unchanged)
 
 

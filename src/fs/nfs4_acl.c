@@ -100,6 +100,8 @@ static int read_legacy(struct fs *fs, const struct sa_set *s, struct fs_acl *acl
         return -ENOMEM;
     if (s->legacy_acl) {
         int rc = read_object(fs, s->legacy_acl, data, n);
+        if (rc == -ENOENT)
+            return err_set(EBADE, "the object of the access list is missing");
         if (rc < 0)
             return rc;
     } else {

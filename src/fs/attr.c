@@ -285,6 +285,7 @@ void zn_fill(struct znode *zn, struct fs_attr *out)
         .gid = a.gid,
         .rdev = rdev_out(a.rdev),
         .flags = flags_out(a.flags),
+        .nfs4_acl = !(a.flags & PFLAG_ACL_TRIVIAL),
         .atime = to_timespec(&a.atime),
         .mtime = to_timespec(&a.mtime),
         .ctime = to_timespec(&a.ctime),

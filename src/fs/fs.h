@@ -38,6 +38,7 @@ struct fs_attr {
     uint32_t uid, gid;
     uint32_t rdev;          /* as st_rdev encoded by makedev for FUSE (new_encode_dev) */
     uint32_t flags;         /* FS_FLAG_* */
+    bool nfs4_acl;          /* its access list says more than the mode: fs_acl_read() */
     struct timespec atime, mtime, ctime, crtime;
 };
 
@@ -156,6 +157,28 @@ ssize_t fs_listxattr(struct fs *fs, uint64_t ino, char *names, size_t cap, bool 
 int fs_setxattr(struct fs *fs, uint64_t ino, const char *name, const void *value, size_t n, int flags,
                 bool kill_sgid);
 int fs_removexattr(struct fs *fs, uint64_t ino, const char *name);
+
+/*
+ * What Windows and Solaris leave and POSIX has no place for (spec 06 10.2, 11). An id whose high half is
+ * not 0 is an account of a Windows domain; fs_attr has its low half, as the reference's kernel shows it.
+ */
+#define FS_ACE_IS_GROUP 0x40u
+struct fs_ace {
+    unsigned type, flags; /* 0 allow, 1 deny, 2 audit, 3 alarm; 0x1000 owner@, 0x2000 group@, 0x4000 everyone@ */
+    uint32_t mask;
+    uint64_t who;         /* if it is none of these */
+};
+struct fs_acl {
+    uint64_t uid, gid;
+    bool trivial;         /* the list says no more than the mode, and is not read */
+    size_t n;
+    struct fs_ace *ace;
+};
+/* -EBADE: a damaged list. The caller frees what is in out. */
+int fs_acl_read(struct fs *fs, uint64_t ino, struct fs_acl *out);
+void fs_acl_free(struct fs_acl *acl);
+/* The name of such an id, "S-1-5-21-...-1013". -ENOENT: a plain id, or its domain is not known. */
+int fs_sid(struct fs *fs, uint64_t id, char *out, size_t cap);
 
 int fs_statfs(struct fs *fs, struct fs_statfs *out);
 

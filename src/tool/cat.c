@@ -1,6 +1,8 @@
 /* tarn cat: files and volumes to standard output. What cannot be read is named, and zeros stand in
- * its place, so that what follows keeps its offset. */
+ * its place, so that what follows keeps its offset. With --json: a row with the size of each, and one for
+ * each piece of it that is no hole, in hex. */
 #include <errno.h>
+#include <json-c/json.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +11,12 @@
 #include "tool/tool_impl.h"
 #include "util/cleanup.h"
 #include "util/err.h"
+
+struct out {
+    struct copy_sink sink;
+    struct tool *t;
+    const char *path;
+};
 
 static int write_all(const void *data, size_t n)
 {
@@ -24,19 +32,49 @@ static int write_all(const void *data, size_t n)
     return 0;
 }
 
+static struct json_object *range(const struct out *o, uint64_t off, size_t n)
+{
+    struct json_object *row = json_object_new_object();
+    json_put_name(row, "path", o->path);
+    json_put_number(row, "offset", off);
+    json_put_number(row, "length", n);
+    return row;
+}
+
 static int piece(struct copy_sink *s, uint64_t off, const void *data, size_t n)
 {
-    return write_all(data, n);
+    struct out *o = (struct out *)s;
+    if (!o->t->json)
+        return write_all(data, n);
+    struct json_object *row = range(o, off, n);
+    json_put_hex(row, "data_hex", data, n);
+    tool_row(o->t, row);
+    return ferror(stdout) ? err_set(EIO, "cannot write") : 0;
 }
 
 static int lost(struct copy_sink *s, uint64_t off, size_t n)
 {
+    struct out *o = (struct out *)s;
+    if (o->t->json) {
+        struct json_object *row = range(o, off, n);
+        json_put_bool(row, "unreadable", true);
+        tool_row(o->t, row);
+        return 0;
+    }
     CLEANUP_FREE void *zeros = calloc(1, n);
     return zeros ? write_all(zeros, n) : -ENOMEM;
 }
 
 static int begin(struct copy_sink *s, const struct copy_item *item, bool *skip)
 {
+    struct out *o = (struct out *)s;
+    o->path = item->path;
+    if (o->t->json) {
+        struct json_object *row = json_object_new_object();
+        json_put_name(row, "path", item->path);
+        json_put_number(row, "size", item->attr.size);
+        tool_row(o->t, row);
+    }
     return 0;
 }
 
@@ -66,14 +104,13 @@ static int cat(struct tool *t, struct copy *c, const char *text)
 
 int tool_cat(struct tool *t, int argc, char **argv)
 {
-    struct copy_sink sink = {.begin = begin, .data = piece, .lost = lost, .end = end};
-    struct copy c = {.t = t, .sink = &sink, .whole = true};
+    struct out o = {.sink = {.begin = begin, .data = piece, .lost = lost, .end = end}, .t = t};
+    struct copy c = {.t = t, .sink = &o.sink};
     if (tool_getopt(t, argc, argv, "", NULL) != -1)
         return 2;
     if (optind == argc)
         return tool_usage(t, "missing target");
-    if (t->json)
-        return tool_usage(t, "cat prints contents; use stat --json for the rest");
+    c.whole = !t->json;
     for (int i = optind; i < argc; i++)
         if (cat(t, &c, argv[i]) != 0)
             return 1;

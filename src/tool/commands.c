@@ -66,10 +66,12 @@ int tool_main(int argc, char **argv)
     struct tool t = {.name = argv[0], .command = c, .terminal = isatty(STDOUT_FILENO)};
     device_look_only();
     int rc = c->run(&t, argc, argv);
+    tool_device_errors(&t);
     tool_close(&t);
     if (t.json && rc != 2)
         tool_finish(&t);
     json_object_put(t.errors);
+    json_object_put(t.devices);
     json_object_put(t.summary);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         perror("tarn: cannot write");

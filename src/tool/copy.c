@@ -308,6 +308,7 @@ static int copy_entry(struct copy *c, struct fs *fs, const struct fs_attr *attr,
     struct reader r = {.c = c, .fs = fs, .ino = attr->ino, .from = from, .to = to};
     CLEANUP_FREE char *target = NULL;
     r.block = attr->blksize ? attr->blksize : 131072;
+    c->nfs4_acls += attr->nfs4_acl;
     item.hard_link = earlier_link(c, attr, to);
     if (S_ISLNK(attr->mode)) {
         target = malloc(65536);

@@ -134,6 +134,7 @@ static void summary(struct extract *x)
         json_put_number(o, "bytes", c->bytes);
         json_put_number(o, "damaged_files", c->lost_files);
         json_put_number(o, "unreadable_bytes", c->lost_bytes);
+        json_put_number(o, "nfs4_acls_left_out", c->nfs4_acls);
         x->t->summary = o;
     } else if (c->lost_files || x->verbose) {
         fprintf(stderr, "%llu files, %s", (unsigned long long)c->files,
@@ -143,6 +144,9 @@ static void summary(struct extract *x)
         fprintf(stderr, "; %llu damaged, %llu bytes unreadable\n",
                 (unsigned long long)c->lost_files, (unsigned long long)c->lost_bytes);
     }
+    if (c->nfs4_acls)
+        fprintf(stderr, "note: the NFSv4 access lists of %llu files are left out (tarn stat shows them)\n",
+                (unsigned long long)c->nfs4_acls);
 }
 
 static bool set(struct extract *x, int opt)

@@ -152,7 +152,7 @@ int inspect_uberblocks(struct inspect *x, int argc, char **argv)
             rc = uberblock_scan(d, set.psize, uberblock_row, &r);
             label_set_free(&set);
         }
-        if (rc == 0 && !r.begun)
+        if (rc == -ENOENT || (rc == 0 && !r.begun))
             rc = err_set(ENOENT, "there is no uberblock");
         if (rc)
             tool_error(x->t, rc, "%s", argv[i]);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "dsl/dataset.h"
+#include "dsl/props.h"
 #include "fuse/fuse.h"
 #include "tool/tool_impl.h"
 #include "util/cleanup.h"
@@ -71,13 +72,14 @@ static int serve(struct tool *t, struct target *x, const char *folder, int fd)
                                    .nosuid = true,
                                    .nodev = true,
                                    .noatime = true,
-                                   .posix_acl = true,
                                    .only_owner = geteuid() != 0,
                                    .gone = gone,
                                    .arg = (void *)&went};
     int rc = tool_fs_open(t, x->ds, &fs);
     if (rc)
         return rc;
+    /* The kernel lets nobody in who is not the owner if it asks for lists and is told there are none. */
+    o.posix_acl = prop_get_number(x->ds, "acltype") == FS_ACL_POSIX;
     rc = fuse_server_new(&server, NULL);
     if (rc == 0) {
         rc = fuse_mount_new(&m, server, fs, &o);
@@ -128,6 +130,8 @@ static int run_behind(struct tool *t, const char *text, const char *folder)
         setsid();
         int rc = run(t, text, folder, ends[1]);
         tool_close(t);
+        if (t->json)
+            tool_finish(t); /* of what kept it from starting; later, nobody reads it */
         fflush(NULL);
         _exit(rc);
     }
@@ -136,7 +140,8 @@ static int run_behind(struct tool *t, const char *text, const char *folder)
     close(ends[0]);
     if (up)
         return 0;
-    waitpid(pid, &status, 0); /* it has said why */
+    waitpid(pid, &status, 0); /* it has said why, and ended the document */
+    t->json = false;
     return t->status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
 }
 

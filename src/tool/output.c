@@ -166,9 +166,13 @@ void json_put_bool(struct json_object *o, const char *key, bool v)
 
 void json_put_hex(struct json_object *o, const char *key, const void *bytes, size_t n)
 {
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *from = bytes;
     char *text = malloc(2 * n + 1);
-    for (size_t i = 0; text && i < n; i++)
-        snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)bytes)[i]);
+    for (size_t i = 0; text && i < n; i++) {
+        text[2 * i] = digits[from[i] >> 4];
+        text[2 * i + 1] = digits[from[i] & 15];
+    }
     put(o, key, json_object_new_string_len(text ? text : "", text ? (int)(2 * n) : 0));
     free(text);
 }
@@ -230,6 +234,8 @@ void tool_finish(struct tool *t)
     if (t->rows == 0)
         printf("{\"command\":\"tarn %s\",\"version\":1,\"rows\":[", t->name);
     printf("\n],\n\"errors\":%s", t->errors ? plain(t->errors) : "[]");
+    if (t->devices)
+        printf(",\n\"devices\":%s", plain(t->devices));
     if (t->summary)
         printf(",\n\"summary\":%s", plain(t->summary));
     printf("}\n");

@@ -82,6 +82,7 @@ static void print_long(struct tool *t, const struct target *x)
     printf("\n Birth: ");
     print_time(&a->crtime);
     printf("\n");
+    stat_print_acl(t, x);
     for (size_t i = 0; i < json_object_array_length(list); i++) {
         struct json_object *o = json_object_array_get_idx(list, i), *v;
         printf(" Xattr: ");
@@ -104,6 +105,7 @@ static void print_row(struct tool *t, const struct target *x)
     }
     json_put_text(o, "dataset", x->dataset);
     json_put_number(o, "generation", x->attr.gen);
+    stat_put_acl(t, x, o);
     json_object_object_add(o, "xattrs", xattrs(t, x));
     tool_row(t, o);
 }

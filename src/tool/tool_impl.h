@@ -15,6 +15,7 @@ struct dataset;
 struct dsl;
 struct json_object;
 struct objset;
+struct pool;
 struct scan;
 struct scan_pool;
 struct spa;
@@ -42,8 +43,9 @@ struct tool {
     struct tool_pool *pools; /* what was opened */
     int status;              /* exit status so far */
     bool terminal;           /* standard output is one */
+    bool told_devices;       /* the command itself has told people of errors of devices */
     size_t rows;             /* printed as JSON */
-    struct json_object *errors, *summary;
+    struct json_object *errors, *summary, *devices;
 };
 
 struct tool_command {
@@ -81,7 +83,7 @@ void tool_print_name(const struct tool *t, FILE *to, const char *name);
 char *tool_quote(const char *name, bool always, char *out, size_t cap);
 /* With --json: adds a row to the document (put). Without: just puts it. */
 void tool_row(struct tool *t, struct json_object *row);
-/* Ends the JSON document: {"command", "rows", "errors", "summary"}. */
+/* Ends the JSON document: {"command", "rows", "errors", "devices", "summary"}. */
 void tool_finish(struct tool *t);
 /* For values. A name that is no UTF-8 is given as text with U+FFFD and as KEY_hex. */
 void json_put_name(struct json_object *o, const char *key, const char *name);
@@ -109,6 +111,14 @@ char tool_type_letter(uint32_t mode);
 const char *tool_type_word(uint32_t mode);
 void tool_mode_text(uint32_t mode, char out[11]);
 struct json_object *tool_attr_row(const char *path, const struct fs_attr *a);
+
+/* ---- device_errors.c ---- */
+
+/* Before the pools are closed: a note for each device that had errors while it was read, and for --json
+ * the state and the errors of all. */
+void tool_device_errors(struct tool *t);
+/* The same as an array, for one pool. */
+struct json_object *tool_device_rows(struct pool *pool);
 
 /* ---- progress.c ---- */
 
@@ -229,6 +239,12 @@ typedef int walk_fn(void *arg, const struct walk_entry *e, enum walk_when when);
 int walk_tree(struct tool *t, struct fs *fs, const struct fs_attr *root, const char *path,
               walk_fn *fn, void *arg);
 
+/* ---- stat_acl.c ---- */
+
+/* What POSIX has no place for: "uid_sid" and "gid_sid" of owners from Windows domains, "nfs4_acl". */
+void stat_put_acl(struct tool *t, const struct target *x, struct json_object *o);
+void stat_print_acl(struct tool *t, const struct target *x);
+
 /* ---- copy.c: from a dataset to a sink ---- */
 
 struct copy_xattr {
@@ -272,6 +288,7 @@ struct copy {
     bool rows;   /* what is unreadable is a row with --json */
     void *links; /* of the tree being copied */
     uint64_t files, bytes, lost_files, lost_bytes, skipped;
+    uint64_t nfs4_acls; /* files that have one: it has no place where they go */
 };
 /* Copies what is at attr (a tree if it is a directory) to the sink's path. from is for messages. A
  * result that is not 0 means that the sink failed. */

@@ -166,31 +166,17 @@ static void print_types(struct verify *v, const struct counts *c, const struct t
     print_type(v, "Total", total, all);
 }
 
-struct devices {
-    struct verify *v;
-    struct json_object *rows; /* NULL: lines for people */
-};
-
 static int print_device(struct vdev *leaf, void *arg)
 {
-    struct devices *d = arg;
-    const struct vdev_stats *st = &leaf->stats;
+    struct vdev_stats st;
     char name[512];
+    vdev_stats_read(leaf, &st);
     vdev_print_name(leaf, name, sizeof name);
-    if (d->rows) {
-        struct json_object *o = json_object_new_object();
-        json_put_name(o, "name", name);
-        json_put_number(o, "guid", leaf->guid);
-        json_put_text(o, "state", vdev_state_name(leaf->state));
-        json_put_number(o, "read_errors", st->read_errors);
-        json_put_number(o, "checksum_errors", st->checksum_errors);
-        json_object_array_add(d->rows, o);
-    } else if (!vdev_readable(leaf) && leaf->kind->read && strcmp(leaf->kind->type, "hole") != 0) {
+    if (!vdev_readable(leaf) && leaf->kind->read && strcmp(leaf->kind->type, "hole") != 0)
         printf("  not checked: %s (%s)\n", name, vdev_state_name(leaf->state));
-    } else if (st->read_errors || st->checksum_errors) {
+    else if (st.read_errors || st.checksum_errors)
         printf("  %s: %llu read errors, %llu checksum errors\n", name,
-               (unsigned long long)st->read_errors, (unsigned long long)st->checksum_errors);
-    }
+               (unsigned long long)st.read_errors, (unsigned long long)st.checksum_errors);
     return 0;
 }
 
@@ -226,9 +212,7 @@ static struct json_object *summary(struct verify *v, const struct counts *c,
     json_put_number(o, "unclaimed_logs", v->unclaimed_logs);
     json_put_number(o, "unreadable", v->errors);
     json_put_number(o, "repairable", v->repairable);
-    struct devices d = {v, json_object_new_array()};
-    vdev_each_leaf(v->pool->root, print_device, &d);
-    json_object_object_add(o, "devices", d.rows);
+    json_object_object_add(o, "devices", tool_device_rows(v->pool));
     json_put_number(o, "leaks", v->leaks);
     json_put_number(o, "leaked", v->leaked_bytes);
     json_put_number(o, "double_uses", v->double_claims);
@@ -280,8 +264,8 @@ static void print_text(struct verify *v, const struct counts *c, const struct ta
            (unsigned long long)c->checked_blocks, tool_size(c->checked_bytes, true, a), seconds,
            (double)c->checked_blocks / seconds,
            tool_size((uint64_t)((double)c->checked_bytes / seconds), true, b));
-    struct devices d = {v, NULL};
-    vdev_each_leaf(v->pool->root, print_device, &d);
+    v->t->told_devices = true;
+    vdev_each_leaf(v->pool->root, print_device, NULL);
     if (v->t->status == 0)
         printf("  no leaks, nothing used twice, every checksum right\n");
     else

@@ -125,7 +125,7 @@ def main():
     need_root()
     need_tools('zstd')
     names = [a for a in sys.argv[1:] if a != '--record'] or \
-        ['basic', 'stripe', 'aged', 'checkpoint', 'foreign', 'mixed', 'odd', 'lay-expanded']
+        ['basic', 'stripe', 'aged', 'checkpoint', 'foreign', 'mixed', 'odd', 'fuid', 'lay-expanded']
     if '--record' in sys.argv:
         return record(names)
     need_program()

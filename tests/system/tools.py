@@ -105,8 +105,9 @@ class Fixture:
         archive = self.lab.path('archive.tar')
         r = tarn('extract', '--tar', *options, f'{self.home}:{dataset}', archive, timeout=300,
                  check=False)
-        lines = [line for line in r.err.splitlines() if 'tar cannot hold a socket' not in line]
-        if r.status != (1 if r.err else 0) or lines:
+        lines = [line for line in r.err.splitlines() if not line.startswith('note: the NFSv4')]
+        sockets = [line for line in lines if 'tar cannot hold a socket' in line]
+        if r.status != (1 if lines else 0) or lines != sockets:
             raise Failure(str(r))
         run(['tar', '-x', '-p', '-f', archive, '--xattrs', '--xattrs-include=*', '--acls',
              '--numeric-owner', '-C', self.scratch], timeout=300)
@@ -311,6 +312,134 @@ def check_usage(report, lab):
         report.check('usage: imported', imported)
 
 
+def check_windows(report, lab):
+    """Owners of Windows domains and NFSv4 access lists; the words are those of the reference's zdb."""
+    fixture = Fixture(lab, 'fuid')
+    first, second = 'S-1-5-21-1004336348-1177238915-682003330', 'S-1-5-21-7623811015-3361044348-30300820'
+
+    def stat_of(path):
+        return rows('stat', f'{fixture.home}:fuid/fs/{path}')[0]
+
+    def owners():
+        for path, want in (('plain', (1000, None, 100, None)),
+                           ('owner', (1013, first + '-1013', 513, first + '-513')),
+                           ('group', (1000, None, 1105, second + '-1105')),
+                           ('unknown', (1001, None, 100, None))):
+            row = stat_of(path)
+            got = row['uid'], row.get('uid_sid'), row['gid'], row.get('gid_sid')
+            if got != want or 'nfs4_acl' in row:
+                raise Failure(f'{path}: {row}')
+        if f'Owner: {first}-1013' not in tarn('stat', f'{fixture.home}:fuid/fs/owner').out:
+            raise Failure('no owner for people')
+
+    def lists():
+        got = [(a['who'], a['permissions'], a['flags'], a['type']) for a in stat_of('shared/nfs4')['nfs4_acl']]
+        want = [(f'user:{second}-1105', 'r-----a-R-c--s', '-------', 'allow'),
+                ('user:1001', '-w------------', '-------', 'deny'),
+                ('group:200', 'rwxp--aARWcCos', '-------', 'allow'),
+                ('owner@', 'rw-p--aARWcCos', '-------', 'allow'),
+                ('group@', 'r-----a-R-c--s', '-------', 'allow'),
+                ('everyone@', 'r-----a-R-c--s', '-------', 'allow')]
+        if got != want:
+            raise Failure(f'{got}\nshould be\n{want}')
+        many = stat_of('shared/many')['nfs4_acl']
+        if len(many) != 63 or many[59]['who'] != f'group:{second}-2059':
+            raise Failure(f'{len(many)} entries: {many[58:61]}')
+        if stat_of('shared')['nfs4_acl'][0]['flags'] != 'fd-----':
+            raise Failure(str(stat_of('shared')))
+        out = tarn('stat', f'{fixture.home}:fuid/fs/shared/nfs4').out
+        if 'NFSv4: user:1001:-w------------:-------:deny' not in out:
+            raise Failure(out)
+
+    def znodes():
+        """The lists of old znodes: within them, in an object, and without FUIDs."""
+        for path, n, first_who in (('embedded', 5, f'user:{first}-1013'), ('object', 43, f'user:{first}-3000'),
+                                   ('version0', 5, 'user:1001')):
+            row = stat_of(f'old/{path}')
+            if len(row['nfs4_acl']) != n or row['nfs4_acl'][0]['who'] != first_who or \
+                    row['nfs4_acl'][-1]['who'] != 'everyone@':
+                raise Failure(str(row))
+        if row['nfs4_acl'][1]['who'] != 'group:200' or row['nfs4_acl'][0]['type'] != 'deny':
+            raise Failure(str(row))
+
+    def left_out():
+        r = tarn('extract', f'{fixture.home}:fuid/fs', lab.path('out'))
+        if 'NFSv4 access lists of 6 files are left out' not in r.err:
+            raise Failure(str(r))
+
+    report.check('windows: owners', owners)
+    report.check('windows: access lists', lists)
+    report.check('windows: old znodes', znodes)
+    report.check('windows: extract says what it leaves out', left_out)
+    report.check('windows: unchanged', fixture.unchanged)
+
+
+def check_mended(report, lab):
+    """Damage of one side of a mirror: whatever is read comes out right, and the device is named with
+    its errors, for people and in JSON. What else every command says in JSON."""
+    fixture = Fixture(lab, 'lay-mirror')
+    target = f'{fixture.home}:lay-mirror'
+    big = max((r for r in rows('find', target, '-type', 'f')), key=lambda r: r['size'])
+    path = os.path.relpath(big['path'], target)
+
+    def spoil():
+        """All of one image but its labels."""
+        with open(fixture.images[0], 'r+b') as f:
+            size = f.seek(0, os.SEEK_END)
+            for at in range(4 << 20, size - (1 << 20), 1 << 20):
+                f.seek(at)
+                if any(f.read(1 << 20)):
+                    f.seek(at)
+                    f.write(b'\xa5' * (1 << 20))
+
+    def contents():
+        """The bytes of the file, and the messages."""
+        r = subprocess.run([TARN, 'cat', f'{target}/{path}'], capture_output=True, check=True, timeout=60)
+        return r.stdout, r.stderr.decode()
+
+    def mended():
+        want, _ = contents()
+        spoil()
+        got, messages = contents()
+        if got != want or f'note: {fixture.images[0]} had' not in messages or 'wrong checksums' not in messages:
+            raise Failure(f'{len(got)} bytes of {len(want)}: {messages}')
+        for args in (['extract', target, lab.path('out')], ['cp', f'{target}/{path}', lab.path('file')],
+                     ['cat', f'{target}/{path}'], ['find', target], ['verify', target]):
+            r = tarn(args[0], '--json', *args[1:], check=False)
+            document = json.loads(r.out)
+            bad = [d for d in document['devices']['lay-mirror'] if d['checksum_errors']]
+            if r.status != (args[0] == 'verify') or document['errors'] or len(bad) != 1 or \
+                    bad[0]['name'] != fixture.images[0] or bad[0]['state'] != 'ONLINE':
+                raise Failure(f'{args}: {document["devices"]}\n{r.err}')
+        return f'{bad[0]["checksum_errors"]} errors'
+
+    def cat_json():
+        want, _ = contents()
+        got = bytearray(rows('cat', f'{target}/{path}')[0]['size'])
+        for row in rows('cat', f'{target}/{path}')[1:]:
+            data = bytes.fromhex(row['data_hex'])
+            got[row['offset']:row['offset'] + row['length']] = data
+        if got != want:
+            raise Failure(f'{len(got)} bytes, should be {len(want)}')
+
+    def mount_json():
+        document = json.loads(tarn('mount', '--json', '--read-only', target, lab.path('none'), check=False).out)
+        if document['errors'][0]['name'] != lab.path('none'):
+            raise Failure(str(document))
+
+    def no_uberblock():
+        with open(lab.path('junk'), 'wb') as f:
+            f.write(b'x' * 1000)
+        r = tarn('inspect', 'uberblocks', lab.path('junk'), check=False)
+        if r.status != 1 or 'there is no uberblock' not in r.err:
+            raise Failure(str(r))
+
+    report.check('JSON: cat', cat_json)
+    report.check('JSON: mount that fails', mount_json)
+    report.check('inspect: no uberblock', no_uberblock)
+    report.check('mended: every command names the device', mended)
+
+
 def check_mount(report, lab):
     """A snapshot mounted without importing its pool, by root and by an ordinary user."""
     fixture = Fixture(lab, 'basic')
@@ -337,10 +466,22 @@ def check_mount(report, lab):
         finally:
             run([*prefix, *unmount, point])
 
+    def without_lists(prefix):
+        """A file system with acltype=off, of which this user owns nothing."""
+        other = Fixture(lab, 'fuid')
+        point = lab.path('mnt')
+        run([*prefix, TARN, 'mount', '--read-only', f'{other.home}:fuid/fs', point])
+        try:
+            run([*prefix, 'ls', f'{point}/shared'])
+            run([*prefix, 'cat', f'{point}/shared/nfs4'])
+        finally:
+            run([*prefix, 'fusermount3', '-u', point])
+
     report.check('mount: root', mounted, [], ['umount'])
     if shutil.which('setpriv') and shutil.which('fusermount3'):
         user = ['setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups']
         report.check('mount: user', mounted, user, ['fusermount3', '-u'])
+        report.check('mount: user, without POSIX ACLs', without_lists, user)
     report.check('mount: unchanged', fixture.unchanged)
 
 
@@ -392,7 +533,7 @@ def main():
     need_program()
     report = Report()
     if not sys.argv[1:]:
-        checks = [check_usage, check_damage]
+        checks = [check_usage, check_damage, check_windows, check_mended]
         if os.access('/dev/fuse', os.W_OK):
             checks.append(check_mount)
         for check in checks:
@@ -401,7 +542,7 @@ def main():
                 os.makedirs(lab.path('run'), mode=0o700)
                 check(report, lab)
     for name in sys.argv[1:] or ['basic', 'stripe', 'aged', 'checkpoint', 'streams', 'zil',
-                                'foreign', 'mixed']:
+                                'foreign', 'mixed', 'fuid']:
         with Lab('tools') as lab:
             check_fixture(report, lab, name)
     report.finish()
